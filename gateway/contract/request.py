@@ -1,0 +1,56 @@
+"""A request as a worker receives it."""
+
+import msgspec
+
+from gateway.contract.inputs import INPUT_TYPES, Input
+from gateway.contract.tasks import Task
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """One admitted request, as it lies in a pool's queue. The field order is the wire format: append, never reorder."""
+
+    id: str
+    """`req_` and 32 hexadecimal digits."""
+    account: int
+    """Who pays: the unit of fairness in the queue."""
+    model: str
+    task: Task
+    input: bytes
+    """The input struct of the task, as msgpack."""
+    price: int
+    """The price version pinned at admission. Workers echo it in `Ended`; settlement checks it."""
+    reply: str = ""
+    """The reply channel of the gateway that waits; empty when none does."""
+    stream: bool = False
+    """Whether deltas are wanted as they come."""
+    keep: bool = False
+    """Whether output and events are kept for a later reader (asynchronous and idempotent requests)."""
+    enqueued_us: int = 0
+    """Unix microseconds when the gateway put it into the queue."""
+    deadline_ms: int = 0
+    """Unix milliseconds after which nobody wants the answer."""
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Request)
+_INPUTS = {task: msgspec.msgpack.Decoder(kind) for task, kind in INPUT_TYPES.items()}
+
+
+def encode_input(value: Input) -> bytes:
+    """Encode an input struct for `Request.input`."""
+    return _ENCODER.encode(value)
+
+
+def decode_input(request: Request) -> Input:
+    """Decode the input of a request. Raises msgspec.ValidationError when it does not fit its task."""
+    return _INPUTS[request.task].decode(request.input)
+
+
+def encode_request(request: Request) -> bytes:
+    """Encode a request for its pool's queue."""
+    return _ENCODER.encode(request)
+
+
+def decode_request(data: bytes) -> Request:
+    """Decode a request from its pool's queue. Raises msgspec.ValidationError."""
+    return _DECODER.decode(data)

@@ -1,0 +1,65 @@
+"""Money: integers only, and the one rounding rule.
+
+An amount is a count of nanos (1e-9 US dollars). A price is a count of picos (1e-12 US dollars) per
+unit. Price lines are summed exactly, in attos (1e-18 US dollars), and rounded once, half to even.
+"""
+
+from decimal import Decimal, InvalidOperation
+
+NANOS_PER_USD = 10**9
+PICOS_PER_USD = 10**12
+ATTOS_PER_PICO = 10**6
+ATTOS_PER_NANO = 10**9
+MAX_NANOS = 2**63 - 1
+
+
+def round_attos(attos: int) -> int:
+    """Round an exact sum in attos to nanos, half to even. The only place where money is rounded."""
+    nanos, rest = divmod(attos, ATTOS_PER_NANO)
+    half = ATTOS_PER_NANO // 2
+    return nanos + (rest > half or (rest == half and nanos & 1))
+
+
+def _whole(text: str, per_usd: int, finest: str) -> int:
+    try:
+        value = Decimal(text.strip())
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a decimal number of US dollars") from None
+    if not value.is_finite() or value < 0:
+        raise ValueError(f"{text!r} is not a finite amount of zero or more")
+    if value.adjusted() > 12:
+        raise ValueError(f"{text!r} is more than money is counted here")
+    whole = value.scaleb(len(str(per_usd)) - 1)
+    if whole != whole.to_integral_value():
+        raise ValueError(f"{text!r} is finer than {finest}")
+    return int(whole)
+
+
+def parse_usd(text: str) -> int:
+    """Read a decimal of US dollars as nanos. Raises ValueError when it is negative, not finite, or finer than 1e-9."""
+    nanos = _whole(text, NANOS_PER_USD, "a billionth of a dollar")
+    if nanos > MAX_NANOS:
+        raise ValueError(f"{text!r} is more than money is counted here")
+    return nanos
+
+
+def parse_price(text: str) -> int:
+    """Read a decimal price of US dollars as picos. Raises ValueError when it is negative, not finite, or finer than 1e-12."""
+    return _whole(text, PICOS_PER_USD, "a trillionth of a dollar")
+
+
+def _decimal_text(whole: int, places: int) -> str:
+    sign = "-" if whole < 0 else ""
+    digits = str(abs(whole)).rjust(places + 1, "0")
+    head, tail = digits[:-places], digits[-places:].rstrip("0")
+    return f"{sign}{head}.{tail}" if tail else f"{sign}{head}"
+
+
+def usd_text(nanos: int) -> str:
+    """Write nanos as an exact decimal of US dollars, without trailing zeros."""
+    return _decimal_text(nanos, 9)
+
+
+def price_text(picos: int) -> str:
+    """Write picos as an exact decimal of US dollars, without trailing zeros."""
+    return _decimal_text(picos, 12)
