@@ -20,6 +20,7 @@ Reason = Literal[
     "client_gone",  # the caller left before the end
     "cancelled_by_caller",
     "deadline",
+    "queue_lost",  # the queue was away for too long
 ]
 """Why a request ended as it did. Stands on its usage row."""
 

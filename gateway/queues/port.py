@@ -86,6 +86,10 @@ class GatewaySide(Protocol):
         """Yield the kept events of a request after the entry `after` (an entry id is `attempt-seq`), and go on as they come, to `Ended`."""
         ...
 
+    async def alive(self, gateway: str) -> None:
+        """Give a sign of life of a gateway, every second or so."""
+        ...
+
     async def publish_spec(self, spec: PoolSpec) -> None:
         """Tell workers what the pool serves."""
         ...
@@ -148,4 +152,8 @@ class SettlerSide(Protocol):
 
     async def missing(self, pool: str, request_ids: Sequence[str]) -> list[str] | None:
         """Say which ids are neither queued, leased nor in the settlements; None when there are too many unsettled to tell."""
+        ...
+
+    async def gateways(self, silent_s: float) -> set[str]:
+        """Name the gateways that gave a sign of life in the last `silent_s` seconds."""
         ...

@@ -1,0 +1,153 @@
+"""Step 7: what a worker says of a request, joined with the settler's word that it is charged.
+
+The two come from different processes, in any order. The final answer needs both.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import msgspec
+
+from gateway.contract.events import AudioDelta, Ended, Event, Frame, Settled, TextDelta
+from gateway.errors import EngineFailed, FaregateError
+from gateway.flow.enqueue import Enqueued
+
+MOST_UNREAD = 20_000
+"""Deltas kept for a reader that does not read, before its request is stopped."""
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A request that has ended and is charged. `ended` is None where its end was not worth telling: it was swept."""
+
+    enqueued: Enqueued
+    settled: Settled
+    ended: Ended | None
+
+
+class Mailbox:
+    """What has come for one waiting caller. Used by one event loop, read by one caller."""
+
+    __slots__ = ("_done", "_wake", "attempt", "began_s", "deltas", "ended", "enqueued", "failure", "id", "seq", "settled", "watched")
+
+    def __init__(self, enqueued: Enqueued) -> None:
+        self.id = enqueued.admitted.id
+        self.enqueued = enqueued
+        self.began_s = time.monotonic()
+        self.attempt = 0
+        self.seq = 0
+        self.deltas: list[TextDelta | AudioDelta] = []
+        self.ended: Ended | None = None
+        self.settled: Settled | None = None
+        self.failure: FaregateError | None = None
+        self.watched = False
+        self._done = False
+        self._wake: asyncio.Future[None] | None = None
+
+    def deliver(self, frame: Frame) -> None:
+        """Take one event. A gap in the deltas, or a second attempt after the first was heard, breaks the answer off."""
+        event = frame.event
+        if isinstance(event, Settled):
+            self.settled = event
+        elif frame.attempt < self.attempt:
+            return  # an attempt that lost
+        elif frame.attempt > self.attempt and not self._restart(frame.attempt):
+            return
+        elif isinstance(event, Ended):
+            self.ended = event
+        else:
+            self._hear(frame.seq, event)
+        self._look()
+
+    def _restart(self, attempt: int) -> bool:
+        self.attempt = attempt
+        if self.seq:
+            self.fail(EngineFailed("The worker was lost in the middle of the answer.", code="worker_lost", request_id=self.id))
+            return False
+        return True
+
+    def _hear(self, seq: int, event: Event) -> None:
+        if not isinstance(event, TextDelta | AudioDelta):
+            return
+        if seq != self.seq:
+            self.fail(EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=self.id))
+            return
+        self.seq += 1
+        self.deltas.append(event)
+        if len(self.deltas) > MOST_UNREAD:
+            self.fail(EngineFailed("The answer was not read fast enough.", code="reader_too_slow", request_id=self.id))
+
+    def _look(self) -> None:
+        settled = self.settled
+        if settled is not None and (self.ended is not None or settled.outcome != "succeeded"):
+            self._done = True
+        if self._done or self.deltas:
+            self._rouse()
+
+    def _rouse(self) -> None:
+        wake = self._wake
+        if wake is not None and not wake.done():
+            wake.set_result(None)
+
+    def fail(self, error: FaregateError) -> None:
+        """End the waiting with an error. The request itself goes on being accounted for."""
+        if not self._done:
+            self.failure = self.failure or error
+            self._done = True
+        self._rouse()
+
+    @property
+    def done(self) -> bool:
+        """Whether the end is known: `finished()` answers or raises without waiting."""
+        return self._done
+
+    async def more(self) -> list[TextDelta | AudioDelta]:
+        """Wait for deltas and take all there are; an empty list means the end."""
+        while not self.deltas and not self._done:
+            await self._sleep()
+        deltas, self.deltas = self.deltas, []
+        return deltas
+
+    async def finished(self) -> Finished:
+        """Wait for the end. Raises the error that broke the waiting off."""
+        while not self._done:
+            await self._sleep()
+        if self.failure is not None:
+            raise self.failure
+        assert self.settled is not None
+        return Finished(self.enqueued, self.settled, self.ended)
+
+    async def _sleep(self) -> None:
+        self._wake = asyncio.get_running_loop().create_future()
+        try:
+            await self._wake
+        finally:
+            self._wake = None
+
+
+class Mailboxes:
+    """The mailboxes of all callers that wait at this gateway, by request id."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Mailbox] = {}
+
+    def open(self, enqueued: Enqueued) -> Mailbox:
+        """Open a mailbox; close it when the caller has gone or has been answered."""
+        box = self._open[enqueued.admitted.id] = Mailbox(enqueued)
+        return box
+
+    def close(self, box: Mailbox) -> None:
+        """Forget a mailbox; what comes for it later is dropped."""
+        self._open.pop(box.id, None)
+
+    def deliver(self, frame: Frame) -> None:
+        """Hand a frame to its mailbox, if that is still open."""
+        box = self._open.get(frame.id)
+        if box is not None:
+            box.deliver(frame)
+
+    def __iter__(self) -> Iterator[Mailbox]:
+        return iter(list(self._open.values()))
+
+    def __len__(self) -> int:
+        return len(self._open)

@@ -1,0 +1,1 @@
+"""Which route a request takes, and how full it is there."""
