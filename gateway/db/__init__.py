@@ -1,0 +1,1 @@
+"""The database: sessions, migrations, and the tables, one file per family."""

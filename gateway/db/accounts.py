@@ -1,0 +1,60 @@
+"""Who pays, and what callers present."""
+
+from typing import Literal, get_args
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Identity, Index, LargeBinary, Table, Text, text
+
+from gateway.db.metadata import METADATA, instant, instant_or_null, nanos
+
+AccountKind = Literal["prepaid", "postpaid"]
+"""A prepaid account spends what was topped up; a postpaid one goes below zero, down to its credit limit."""
+
+ACCOUNT_KINDS: tuple[AccountKind, ...] = get_args(AccountKind)
+
+account = Table(
+    "account",
+    METADATA,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False, server_default=text("'prepaid'")),
+    nanos("credit_limit_nanos"),
+    nanos("topped_up_nanos"),
+    nanos("available_nanos"),
+    nanos("held_nanos"),
+    nanos("spent_nanos"),
+    instant_or_null("suspended_at"),
+    instant("created_at", default_now=True),
+    CheckConstraint("id > 0", name="id_check"),
+    CheckConstraint("name <> ''", name="name_check"),
+    CheckConstraint("kind in ('prepaid', 'postpaid')", name="kind_check"),
+    CheckConstraint(
+        "credit_limit_nanos >= 0 and (kind = 'postpaid' or credit_limit_nanos = 0)", name="credit_limit_check"
+    ),
+    CheckConstraint("available_nanos >= -credit_limit_nanos", name="available_check"),
+    CheckConstraint("held_nanos >= 0 and spent_nanos >= 0", name="held_check"),
+    CheckConstraint("topped_up_nanos = available_nanos + held_nanos + spent_nanos", name="books_check"),
+    postgresql_with={"fillfactor": 20},
+)
+"""Ids are above 0: 0 and -1 are the ledger's own accounts. Ids 0 and below never stand here."""
+
+api_key = Table(
+    "api_key",
+    METADATA,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("account_id", BigInteger, ForeignKey("account.id"), nullable=False),
+    Column("name", Text, nullable=False, server_default=text("''")),
+    Column("hash", LargeBinary, nullable=False, unique=True),
+    Column("prefix", Text, nullable=False),
+    Column("budget_nanos", BigInteger),
+    nanos("used_nanos"),
+    instant_or_null("expires_at"),
+    instant_or_null("revoked_at"),
+    instant("created_at", default_now=True),
+    instant_or_null("last_used_at"),
+    CheckConstraint("octet_length(hash) = 32", name="hash_check"),
+    CheckConstraint("budget_nanos >= 0", name="budget_check"),
+    CheckConstraint("used_nanos >= 0", name="used_check"),
+    Index("api_key_account_id_idx", "account_id"),
+    postgresql_with={"fillfactor": 20},
+)
+"""`hash` is the SHA-256 of the whole key. `used_nanos` counts holds of open requests and charges of finished ones."""
