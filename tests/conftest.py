@@ -1,0 +1,202 @@
+"""Real services for tests: one Postgres for the whole run, one Valkey for each test process, both from wheels.
+
+postgres_url   the server's maintenance database
+database_url   a migrated database of this test's own, cloned from one template
+redis_url      this process's Valkey, emptied before each test
+"""
+
+import asyncio
+import inspect
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+import redis
+
+from gateway.stack import postgres, valkey
+from gateway.stack.children import Child, await_ready, spawn, stop
+from gateway.stack.errors import NotInstalled
+from gateway.stack.ports import free_port
+
+TEMPLATE = "template_faregate"
+TEMPLATE_LOCK = 7_305_401
+URL_FROM_CONTROLLER = "postgres_url"
+
+_services = ExitStack()
+
+
+@contextmanager
+def running(child: Child, ready: Callable[[], bool]) -> Iterator[None]:
+    """Run a child of the stack for the length of a block."""
+    process = spawn(child)
+    try:
+        await_ready(process, child, ready, 30.0)
+        yield
+    finally:
+        stop(process, child)
+
+
+@contextmanager
+def postgres_server(durable: bool = False) -> Iterator[str]:
+    """Run an empty Postgres for the length of a block; answers the URL of its maintenance database."""
+    with tempfile.TemporaryDirectory(prefix="faregate-test-") as folder:
+        place = Path(folder)
+        place.chmod(0o711)
+        server = postgres.prepare(
+            place / "postgres",
+            log=place / "postgres.log",
+            port=free_port(),
+            password=secrets.token_hex(8),
+            durable=durable,
+        )
+        with running(server.child(), server.ready):
+            yield server.url("postgres")
+
+
+@contextmanager
+def valkey_server(durable: bool = False) -> Iterator[str]:
+    """Run an empty Valkey for the length of a block; answers its URL."""
+    with tempfile.TemporaryDirectory(prefix="faregate-test-") as folder:
+        place = Path(folder)
+        server = valkey.prepare(
+            place / "valkey",
+            log=place / "valkey.log",
+            port=free_port(),
+            password=secrets.token_hex(8),
+            durable=durable,
+        )
+        with running(server.child(), server.ready):
+            yield server.url()
+
+
+def pytest_unconfigure() -> None:
+    """Stop what `pytest_configure_node` started."""
+    _services.close()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Start one Postgres for all processes of a run by pytest-xdist, and tell each where it is."""
+    if not hasattr(node.config, "faregate_postgres_url"):
+        try:
+            node.config.faregate_postgres_url = _services.enter_context(postgres_server())
+        except NotInstalled as error:
+            node.config.faregate_postgres_url = str(error)
+    node.workerinput[URL_FROM_CONTROLLER] = node.config.faregate_postgres_url
+
+
+def absent(reason: object) -> None:
+    """Skip on a laptop without the wheels; fail in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(f"a real service is missing: {reason}")
+    pytest.skip(f"a real service is missing: {reason}")
+
+
+@pytest.fixture(scope="session")
+def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Answer the maintenance database of the run's Postgres 18."""
+    told: str | None = getattr(request.config, "workerinput", {}).get(URL_FROM_CONTROLLER)
+    if told is None:
+        try:
+            yield _services.enter_context(postgres_server())
+        except NotInstalled as error:
+            absent(error)
+    elif told.startswith("postgresql://"):
+        yield told
+    else:
+        absent(told)
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres_url: str) -> str:
+    """Answer the name of the migrated database that `database_url` clones; made once in a run."""
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(asyncio.run, _make_template(postgres_url)).result()
+    return TEMPLATE
+
+
+async def _make_template(postgres_url: str) -> None:
+    connection = await asyncpg.connect(postgres_url)
+    try:
+        await connection.execute("SELECT pg_advisory_lock($1)", TEMPLATE_LOCK)
+        if await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", TEMPLATE):
+            return
+        draft = f"{TEMPLATE}_draft"
+        await connection.execute(f"DROP DATABASE IF EXISTS {draft} WITH (FORCE)")
+        await connection.execute(f"CREATE DATABASE {draft}")
+        await asyncio.to_thread(_migrate, named(postgres_url, draft))
+        await connection.execute(f"ALTER DATABASE {draft} RENAME TO {TEMPLATE}")
+    finally:
+        await connection.close()
+
+
+def _migrate(database_url: str) -> None:
+    if find_spec("gateway.db") is None or find_spec("gateway.db.migrate") is None:
+        return
+    answer = import_module("gateway.db.migrate").upgrade(database_url)
+    if inspect.iscoroutine(answer):
+        asyncio.run(answer)
+
+
+def named(url: str, database: str) -> str:
+    """Answer the same server's URL with another database."""
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@contextmanager
+def cloned_database(postgres_url: str, template: str) -> Iterator[str]:
+    """Make a database from a template for the length of a block; answers its URL."""
+    name = f"test_{secrets.token_hex(6)}"
+    with ThreadPoolExecutor(1) as apart:
+        apart.submit(asyncio.run, _execute(postgres_url, f"CREATE DATABASE {name} TEMPLATE {template}")).result()
+        yield named(postgres_url, name)
+        apart.submit(asyncio.run, _execute(postgres_url, f"DROP DATABASE {name} WITH (FORCE)")).result()
+
+
+@pytest.fixture
+def database_url(postgres_url: str, template_database: str) -> Iterator[str]:
+    """Answer a migrated, empty database of this test's own."""
+    with cloned_database(postgres_url, template_database) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def module_database_url(postgres_url: str, template_database: str) -> Iterator[str]:
+    """Answer a migrated, empty database that the tests of one module share."""
+    with cloned_database(postgres_url, template_database) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def valkey_url() -> Iterator[str]:
+    """Answer this test process's Valkey, as the tests before left it."""
+    try:
+        yield _services.enter_context(valkey_server())
+    except NotInstalled as error:
+        absent(error)
+
+
+@pytest.fixture
+def redis_url(valkey_url: str) -> str:
+    """Answer this test process's Valkey, empty."""
+    with redis.Redis.from_url(valkey_url) as client:
+        client.flushall()
+    return valkey_url
