@@ -6,15 +6,12 @@ redis_url      this process's Valkey, emptied before each test
 """
 
 import asyncio
-import inspect
 import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -23,6 +20,7 @@ import asyncpg
 import pytest
 import redis
 
+from gateway.db.migrate import upgrade
 from gateway.stack import postgres, valkey
 from gateway.stack.children import Child, await_ready, spawn, stop
 from gateway.stack.errors import NotInstalled
@@ -134,18 +132,10 @@ async def _make_template(postgres_url: str) -> None:
         draft = f"{TEMPLATE}_draft"
         await connection.execute(f"DROP DATABASE IF EXISTS {draft} WITH (FORCE)")
         await connection.execute(f"CREATE DATABASE {draft}")
-        await asyncio.to_thread(_migrate, named(postgres_url, draft))
+        await upgrade(named(postgres_url, draft))
         await connection.execute(f"ALTER DATABASE {draft} RENAME TO {TEMPLATE}")
     finally:
         await connection.close()
-
-
-def _migrate(database_url: str) -> None:
-    if find_spec("gateway.db") is None or find_spec("gateway.db.migrate") is None:
-        return
-    answer = import_module("gateway.db.migrate").upgrade(database_url)
-    if inspect.iscoroutine(answer):
-        asyncio.run(answer)
 
 
 def named(url: str, database: str) -> str:
