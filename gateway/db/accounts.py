@@ -51,10 +51,15 @@ api_key = Table(
     instant_or_null("revoked_at"),
     instant("created_at", default_now=True),
     instant_or_null("last_used_at"),
+    nanos("revision"),
+    Column("revision", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("octet_length(hash) = 32", name="hash_check"),
     CheckConstraint("budget_nanos >= 0", name="budget_check"),
     CheckConstraint("used_nanos >= 0", name="used_check"),
     Index("api_key_account_id_idx", "account_id"),
+    Index("api_key_revision_idx", "revision"),
+    Index("api_key_revision_idx", "revision"),
     postgresql_with={"fillfactor": 20},
 )
-"""`hash` is the SHA-256 of the whole key. `used_nanos` counts holds of open requests and charges of finished ones."""
+"""`hash` is the SHA-256 of the whole key. `used_nanos` counts holds of open requests and charges of finished ones.
+`revision` is what `revision.keys` was raised to when the key or its account last changed."""
