@@ -28,11 +28,12 @@ class Finished(msgspec.Struct, frozen=True):
 class Mailbox:
     """What has come for one waiting caller. Used by one event loop, read by one caller."""
 
-    __slots__ = ("_done", "_wake", "attempt", "began_s", "deltas", "ended", "enqueued", "failure", "id", "seq", "settled", "watched")
+    __slots__ = ("_done", "_wake", "attempt", "began_s", "deltas", "ended", "enqueued", "failure", "id", "seq", "settled", "streams")
 
     def __init__(self, enqueued: Enqueued) -> None:
         self.id = enqueued.admitted.id
         self.enqueued = enqueued
+        self.streams = enqueued.waiting.request.stream
         self.began_s = time.monotonic()
         self.attempt = 0
         self.seq = 0
@@ -40,7 +41,6 @@ class Mailbox:
         self.ended: Ended | None = None
         self.settled: Settled | None = None
         self.failure: FaregateError | None = None
-        self.watched = False
         self._done = False
         self._wake: asyncio.Future[None] | None = None
 
@@ -54,8 +54,8 @@ class Mailbox:
         elif frame.attempt > self.attempt and not self._restart(frame.attempt):
             return
         elif isinstance(event, Ended):
-            self.ended = event
-        else:
+            self._end(event)
+        elif self.streams:
             self._hear(frame.seq, event)
         self._look()
 
@@ -66,11 +66,19 @@ class Mailbox:
             return False
         return True
 
+    def _end(self, ended: Ended) -> None:
+        if self.streams and ended.outcome == "succeeded" and ended.deltas != self.seq:
+            self.fail(self._incomplete())
+        self.ended = ended
+
+    def _incomplete(self) -> FaregateError:
+        return EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=self.id)
+
     def _hear(self, seq: int, event: Event) -> None:
         if not isinstance(event, TextDelta | AudioDelta):
             return
         if seq != self.seq:
-            self.fail(EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=self.id))
+            self.fail(self._incomplete())
             return
         self.seq += 1
         self.deltas.append(event)

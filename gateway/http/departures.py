@@ -1,0 +1,47 @@
+"""Notices callers that leave before their answer.
+
+A task that waits for the disconnect costs more than a short request, so only callers who have waited a
+while get one.
+"""
+
+import asyncio
+
+from litestar.types import Receive
+
+from gateway.errors import Conflict
+from gateway.flow.way import Placed, Way
+
+LOOK_S = 0.2
+
+
+class Departures:
+    """Watches the connections of waiting callers."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        self._new: list[tuple[Placed, Receive]] = []
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def watch(self, placed: Placed, receive: Receive) -> None:
+        """Watch one caller, from the next look on."""
+        self._new.append((placed, receive))
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            waiting, self._new = self._new, []
+            for placed, receive in waiting:
+                if placed.box is not None and not placed.box.done:
+                    task = asyncio.create_task(self._until_gone(placed, receive))
+                    self._watching.add(task)
+                    task.add_done_callback(self._watching.discard)
+
+    async def _until_gone(self, placed: Placed, receive: Receive) -> None:
+        """Wait for the end of the connection or of the request, whichever is first (uvicorn reports both as a disconnect)."""
+        while (await receive())["type"] != "http.disconnect":
+            continue
+        box = placed.box
+        if box is not None and not box.done:
+            self._way.leave(placed.enqueued, "client_gone")
+            box.fail(Conflict("The caller has left.", code="cancelled", request_id=placed.id))

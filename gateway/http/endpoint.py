@@ -1,0 +1,161 @@
+"""What all hot endpoints share: read the call, take it through the way, answer or stream, and watch the caller."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import structlog
+from litestar.types import Receive, Scope, Send
+
+from gateway.contract.events import AudioDelta, TextDelta
+from gateway.errors import FaregateError, InvalidRequest
+from gateway.flow.call import Call
+from gateway.flow.respond import Answer, respond
+from gateway.flow.watch import Watch
+from gateway.flow.way import Placed, Way
+from gateway.http.answers import stream_headers
+from gateway.http.departures import Departures
+from gateway.http.errors import Headers
+from gateway.http.raw import Head, read_body, read_head, send_bytes, send_error
+from gateway.ledger.admission import Replay
+
+log = structlog.get_logger()
+
+AsgiHandler = Callable[[Scope, Receive, Send], Awaitable[None]]
+Deltas = list[TextDelta | AudioDelta]
+
+
+class Writer(Protocol):
+    """Writes one stream in a family's form. It lives as long as its answer."""
+
+    content_type: bytes
+
+    def deltas(self, deltas: Deltas) -> bytes:
+        """Write deltas."""
+        ...
+
+    def end(self, answer: Answer) -> bytes:
+        """Write the end, with usage and charge."""
+        ...
+
+    def broken(self, error: FaregateError) -> bytes | None:
+        """Write that the stream breaks off here; None where only a broken connection can say so."""
+        ...
+
+
+class Shape(Protocol):
+    """How one caller wants the answer."""
+
+    stream: bool
+
+    def whole(self, answer: Answer) -> tuple[Headers, bytes]:
+        """Write a whole answer: its own headers, and its body."""
+        ...
+
+    def writer(self, placed: Placed) -> Writer:
+        """Begin a stream."""
+        ...
+
+
+class Family(Protocol):
+    """One endpoint of an API family."""
+
+    path: str
+
+    def read(self, head: Head, scope: Scope, body: bytes) -> tuple[Call, Shape]:
+        """Parse a call. Raises FaregateError."""
+        ...
+
+    def error(self, error: FaregateError) -> dict[str, Any]:
+        """Render an error."""
+        ...
+
+
+class Endpoint:
+    """Serves one family's endpoint as a bare ASGI handler."""
+
+    def __init__(self, family: Family, way: Way, watch: Watch, departures: Departures, most_bytes: int) -> None:
+        self.family = family
+        self._way = way
+        self._watch = watch
+        self._departures = departures
+        self._most_bytes = most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one call."""
+        started = False
+
+        async def sending(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            if scope["method"] != "POST":  # type: ignore[typeddict-item]
+                await send_bytes(send, 405, [(b"allow", b"POST")], b"")
+                return
+            await self._serve(scope, receive, sending)
+        except FaregateError as error:
+            if not started:
+                await send_error(send, error, self.family.error(error))
+        except Exception as error:
+            log.error("http.unexpected", path=scope["path"], exc_info=error)
+            if not started:
+                fault = FaregateError("Something went wrong here; it has been logged.")
+                await send_error(send, fault, self.family.error(fault))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = read_head(scope)
+        body = await read_body(receive, head, self._most_bytes)
+        call, shape = self.family.read(head, scope, body)
+        placed = await self._way.submit(call)
+        if isinstance(placed, Replay):
+            await _send_whole(send, shape, await self._replayed(call, placed, shape))
+            return
+        assert placed.box is not None
+        self._departures.watch(placed, receive)
+        if shape.stream:
+            await self._stream(send, placed, shape.writer(placed))
+        else:
+            await _send_whole(send, shape, await self._way.answer(placed))
+
+    async def _replayed(self, call: Call, replay: Replay, shape: Shape) -> Answer:
+        if shape.stream:
+            raise InvalidRequest(
+                "A repeated call cannot be streamed again; GET its request, or repeat it without stream.",
+                code="replay_not_streamable",
+                request_id=replay.request_id,
+            )
+        return await self._watch.answer_of(call.secret, replay.request_id)
+
+    async def _stream(self, send: Send, placed: Placed, writer: Writer) -> None:
+        """Send deltas as they come, and the end after its charge has committed. A fault before the first byte is a plain error."""
+        box = placed.box
+        assert box is not None
+        try:
+            deltas = await box.more()
+            if not deltas:
+                respond(await box.finished(), 0)
+            headers = [(b"content-type", writer.content_type), *stream_headers(placed)]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            while deltas:
+                await send({"type": "http.response.body", "body": writer.deltas(deltas), "more_body": True})
+                deltas = await box.more()
+            last = await self._last(placed, writer)
+            if last is not None:
+                await send({"type": "http.response.body", "body": last, "more_body": False})
+        finally:
+            self._way.close(placed)
+
+
+    async def _last(self, placed: Placed, writer: Writer) -> bytes | None:
+        box = placed.box
+        assert box is not None
+        try:
+            return writer.end(respond(await box.finished(), self._way.age_us(placed)))
+        except FaregateError as error:
+            return writer.broken(error)
+
+
+async def _send_whole(send: Send, shape: Shape, answer: Answer) -> None:
+    headers, body = shape.whole(answer)
+    await send_bytes(send, 200, headers, body)

@@ -1,0 +1,1 @@
+"""The native family: any task, any model, waiting for it or not."""

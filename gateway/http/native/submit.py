@@ -1,0 +1,115 @@
+"""`POST /v1/requests`: accepted with 202, or answered with 200 where `Prefer: wait=n` was long enough."""
+
+import asyncio
+import re
+from typing import Any
+
+import msgspec
+import structlog
+from litestar.types import Receive, Scope, Send
+
+from gateway.errors import FaregateError
+from gateway.flow.call import Call
+from gateway.flow.watch import Watch
+from gateway.flow.way import Placed, Way
+from gateway.http.answers import answer_headers
+from gateway.http.errors import native_body
+from gateway.http.native.bodies import SubmitBody
+from gateway.http.native.views import accepted_view, answer_view, request_view
+from gateway.http.openai.parse import max_price_nanos
+from gateway.http.raw import Head, body_hash, decode, read_body, read_head, send_bytes, send_error, send_json
+from gateway.ledger.admission import Replay
+
+log = structlog.get_logger()
+
+_DECODER = msgspec.json.Decoder(SubmitBody)
+_WAIT = re.compile(r"(?:^|[,;\s])wait(?:\s*=\s*(\d{1,6}))?(?:$|[,;\s])")
+MOST_WAIT_S = 300
+DEFAULT_WAIT_S = 60
+
+
+def wait_s(prefer: str) -> int:
+    """Read `Prefer: wait=n` (RFC 7240) as seconds, at most 300; 0 where the caller does not want to wait."""
+    found = _WAIT.search(prefer)
+    if found is None:
+        return 0
+    return min(int(found[1]), MOST_WAIT_S) if found[1] else DEFAULT_WAIT_S
+
+
+class SubmitEndpoint:
+    """Serves `POST /v1/requests` as a bare ASGI handler."""
+
+    path = "/v1/requests"
+
+    def __init__(self, way: Way, watch: Watch, most_bytes: int) -> None:
+        self._way = way
+        self._watch = watch
+        self._most_bytes = most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one call."""
+        try:
+            if scope["method"] != "POST":  # type: ignore[typeddict-item]
+                await send_bytes(send, 405, [(b"allow", b"POST")], b"")
+                return
+            await self._serve(scope, receive, send)
+        except FaregateError as error:
+            await send_error(send, error, native_body(error))
+        except Exception as error:
+            log.error("http.unexpected", path=scope["path"], exc_info=error)
+            fault = FaregateError("Something went wrong here; it has been logged.")
+            await send_error(send, fault, native_body(fault))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = read_head(scope)
+        body = await read_body(receive, head, self._most_bytes)
+        patience_s = wait_s(head.prefer)
+        call = _call(head, scope, body, patience_s)
+        placed = await self._way.submit(call)
+        if isinstance(placed, Replay):
+            await self._replay(send, call, placed)
+        elif placed.box is None:
+            await self._accepted(send, placed)
+        else:
+            await self._wait(send, placed, patience_s)
+
+    async def _wait(self, send: Send, placed: Placed, patience_s: int) -> None:
+        """Wait as long as the caller would; the request goes on when the waiting ends."""
+        try:
+            answer = await asyncio.wait_for(self._way.answer(placed), patience_s)
+        except TimeoutError:
+            await self._accepted(send, placed)
+            return
+        headers = [*answer_headers(answer), (b"preference-applied", b"wait=%d" % patience_s)]
+        await send_json(send, 200, headers, answer_view(answer))
+
+    async def _accepted(self, send: Send, placed: Placed) -> None:
+        view = await self._watch.accepted(placed)
+        await send_json(send, 202, _accepted_headers(view.id), accepted_view(view))
+
+    async def _replay(self, send: Send, call: Call, replay: Replay) -> None:
+        view = await self._watch.view_for(call.secret, replay.request_id)
+        status = 202 if view.finished_us is None else 200
+        await send_json(send, status, _accepted_headers(view.id), request_view(view))
+
+
+def _accepted_headers(request_id: str) -> list[tuple[bytes, bytes]]:
+    return [(b"x-request-id", request_id.encode()), (b"location", f"/v1/requests/{request_id}".encode())]
+
+
+def _call(head: Head, scope: Scope, raw: bytes, patience_s: int) -> Call:
+    body: Any = decode(_DECODER, raw)
+    return Call(
+        secret=head.secret,
+        model=body.model,
+        task=None,
+        input=body.input,
+        mode="wait" if patience_s else "async",
+        keep=True,
+        idempotency_key=head.idempotency_key,
+        body_hash=body_hash(head, scope, raw),
+        max_price_nanos=max_price_nanos(body.max_price),
+        deadline_s=body.deadline_s,
+        priority=body.priority,
+        metadata=body.metadata or {},
+    )

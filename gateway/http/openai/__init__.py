@@ -1,0 +1,1 @@
+"""The OpenAI family: the wire shapes that openai-python and everything built on it expect."""
