@@ -1,0 +1,135 @@
+"""API keys: what a caller presents. A key is shown once; only the SHA-256 of the whole of it is stored."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from gateway.db.accounts import account, api_key
+from gateway.errors import InvalidRequest, NotFound, TooManyRequests
+from gateway.ledger.accounts import MAX_PAGE
+from gateway.ledger.revisions import raise_keys_revision
+from gateway.ledger.transaction import transaction
+from gateway.money import MAX_NANOS
+
+SCHEME = "fg_live_"
+RANDOM_BYTES = 32
+SHOWN_CHARACTERS = len(SCHEME) + 4
+"""How much of a key is kept for display: 24 of its 256 random bits."""
+MAX_LIVE_KEYS = 100_000
+"""Every gateway holds all live keys in memory: about 40 MB at this bound."""
+
+_SHOWN = [column for column in api_key.c if column.name not in {"hash", "revision", "last_used_at"}]
+
+
+class Key(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key as it stands, without what would let anyone use it."""
+
+    id: int
+    account_id: int
+    name: str
+    prefix: str
+    budget_nanos: int | None
+    used_nanos: int
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key to be made. Without a budget the account alone is the limit."""
+
+    account_id: int
+    name: str = ""
+    budget_nanos: int | None = None
+    expires_at: datetime | None = None
+
+
+class Issued(msgspec.Struct, frozen=True, kw_only=True):
+    """A new key with its secret, the only time that it is shown."""
+
+    key: Key
+    secret: str
+
+
+def hash_of(secret: str) -> bytes:
+    """Hash a whole key, as it is stored and looked up."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+class Keys:
+    """Makes, lists and revokes API keys."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def create(self, new: NewKey) -> Issued:
+        """Make a key. Raises InvalidRequest, NotFound for its account, or TooManyRequests at MAX_LIVE_KEYS."""
+        _check_budget(new.budget_nanos)
+        if new.expires_at is not None and (new.expires_at.tzinfo is None or new.expires_at <= datetime.now(UTC)):
+            raise InvalidRequest("A key expires at an instant in the future, with its time zone.", param="expires_at")
+        secret = SCHEME + secrets.token_urlsafe(RANDOM_BYTES)
+        values = {**msgspec.structs.asdict(new), "hash": hash_of(secret), "prefix": secret[:SHOWN_CHARACTERS]}
+        async with transaction(self._engine) as connection:
+            owner = await connection.execute(select(account.c.id).where(account.c.id == new.account_id))
+            if owner.one_or_none() is None:
+                raise NotFound("There is no such account.", code="account_not_found", param="account_id")
+            await _check_room(connection)
+            made = insert(api_key).values(values).returning(api_key.c.id)
+            key_id = (await connection.execute(made)).scalar_one()
+            await raise_keys_revision(connection, api_key.c.id == key_id)
+            return Issued(key=await _show(connection, key_id), secret=secret)
+
+    async def list(self, *, account_id: int | None = None, after_id: int = 0, limit: int = MAX_PAGE) -> Sequence[Key]:
+        """List keys by id, of one account or of all, from the one after `after_id`."""
+        wanted = select(*_SHOWN).where(api_key.c.id > after_id).order_by(api_key.c.id).limit(min(limit, MAX_PAGE))
+        if account_id is not None:
+            wanted = wanted.where(api_key.c.account_id == account_id)
+        async with transaction(self._engine) as connection:
+            return [Key(**row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def show(self, key_id: int) -> Key:
+        """Show one key. Raises NotFound."""
+        async with transaction(self._engine) as connection:
+            return await _show(connection, key_id)
+
+    async def revoke(self, key_id: int) -> Key:
+        """Stop a key for good, within a second in every gateway; revoking it again changes nothing. Raises NotFound."""
+        async with transaction(self._engine) as connection:
+            revoked = update(api_key).where(api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
+            if (await connection.execute(revoked.values(revoked_at=func.now()))).rowcount:
+                await raise_keys_revision(connection, api_key.c.id == key_id)
+            return await _show(connection, key_id)
+
+    async def set_budget(self, key_id: int, budget_nanos: int | None) -> Key:
+        """Change what a key may spend in all; None lifts the limit. Raises NotFound or InvalidRequest."""
+        _check_budget(budget_nanos)
+        async with transaction(self._engine) as connection:
+            await connection.execute(update(api_key).where(api_key.c.id == key_id).values(budget_nanos=budget_nanos))
+            return await _show(connection, key_id)
+
+
+def _check_budget(budget_nanos: int | None) -> None:
+    if budget_nanos is not None and not 0 <= budget_nanos <= MAX_NANOS:
+        raise InvalidRequest("A budget is zero or more, or null for none.", param="budget_nanos")
+
+
+async def _check_room(connection: AsyncConnection) -> None:
+    live = or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > func.now())
+    count = select(func.count()).select_from(api_key).where(api_key.c.revoked_at.is_(None), live)
+    if (await connection.execute(count)).scalar_one() >= MAX_LIVE_KEYS:
+        raise TooManyRequests(
+            f"There are {MAX_LIVE_KEYS:,} live keys, the most that gateways hold; revoke some first.",
+            code="too_many_keys",
+        )
+
+
+async def _show(connection: AsyncConnection, key_id: int) -> Key:
+    row = (await connection.execute(select(*_SHOWN).where(api_key.c.id == key_id))).mappings().one_or_none()
+    if row is None:
+        raise NotFound("There is no such key.", code="key_not_found")
+    return Key(**row)
