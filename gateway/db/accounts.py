@@ -11,6 +11,9 @@ AccountKind = Literal["prepaid", "postpaid"]
 
 ACCOUNT_KINDS: tuple[AccountKind, ...] = get_args(AccountKind)
 
+MOST_NANOS = 4 * 10**18
+"""The most that is topped up or lent, so that available and credit limit add up within a bigint: four billion dollars."""
+
 account = Table(
     "account",
     METADATA,
@@ -28,8 +31,10 @@ account = Table(
     CheckConstraint("name <> ''", name="name_check"),
     CheckConstraint("kind in ('prepaid', 'postpaid')", name="kind_check"),
     CheckConstraint(
-        "credit_limit_nanos >= 0 and (kind = 'postpaid' or credit_limit_nanos = 0)", name="credit_limit_check"
+        f"credit_limit_nanos between 0 and {MOST_NANOS} and (kind = 'postpaid' or credit_limit_nanos = 0)",
+        name="credit_limit_check",
     ),
+    CheckConstraint(f"topped_up_nanos <= {MOST_NANOS}", name="topped_up_check"),
     CheckConstraint("available_nanos >= -credit_limit_nanos", name="available_check"),
     CheckConstraint("held_nanos >= 0 and spent_nanos >= 0", name="held_check"),
     CheckConstraint("topped_up_nanos = available_nanos + held_nanos + spent_nanos", name="books_check"),
@@ -51,13 +56,11 @@ api_key = Table(
     instant_or_null("revoked_at"),
     instant("created_at", default_now=True),
     instant_or_null("last_used_at"),
-    nanos("revision"),
     Column("revision", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("octet_length(hash) = 32", name="hash_check"),
     CheckConstraint("budget_nanos >= 0", name="budget_check"),
     CheckConstraint("used_nanos >= 0", name="used_check"),
     Index("api_key_account_id_idx", "account_id"),
-    Index("api_key_revision_idx", "revision"),
     Index("api_key_revision_idx", "revision"),
     postgresql_with={"fillfactor": 20},
 )
