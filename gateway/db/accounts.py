@@ -12,7 +12,7 @@ AccountKind = Literal["prepaid", "postpaid"]
 ACCOUNT_KINDS: tuple[AccountKind, ...] = get_args(AccountKind)
 
 MOST_NANOS = 4 * 10**18
-"""The most that is topped up or lent, so that available and credit limit add up within a bigint: four billion dollars."""
+"""The most that is topped up or lent, four billion dollars, so that balance and limit add up within a bigint."""
 
 account = Table(
     "account",
