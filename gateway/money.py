@@ -4,7 +4,8 @@ An amount is a count of nanos (1e-9 US dollars). A price is a count of picos (1e
 unit. Price lines are summed exactly, in attos (1e-18 US dollars), and rounded once, half to even.
 """
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Context, Decimal
 
 NANOS_PER_USD = 10**9
 PICOS_PER_USD = 10**12
@@ -20,17 +21,23 @@ def round_attos(attos: int) -> int:
     return nanos + (rest > half or (rest == half and nanos & 1))
 
 
+_AMOUNT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_MOST_TEXT = 64
+_EXACT = Context(prec=2 * _MOST_TEXT)
+"""More digits than an accepted text can have: scaling never rounds."""
+
+
 def _whole(text: str, per_usd: int, finest: str) -> int:
-    try:
-        value = Decimal(text.strip())
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is not a decimal number of US dollars") from None
-    if not value.is_finite() or value < 0:
-        raise ValueError(f"{text!r} is not a finite amount of zero or more")
+    written = text.strip()
+    if len(written) > _MOST_TEXT or not _AMOUNT.fullmatch(written):
+        raise ValueError(f"{text[:_MOST_TEXT]!r} is not a decimal number of US dollars")
+    value = Decimal(written)
+    if value < 0:
+        raise ValueError(f"{text!r} is less than nothing")
     if value.adjusted() > 12:
         raise ValueError(f"{text!r} is more than money is counted here")
-    whole = value.scaleb(len(str(per_usd)) - 1)
-    if whole != whole.to_integral_value():
+    whole = value.scaleb(len(str(per_usd)) - 1, _EXACT)
+    if whole != whole.to_integral_value(context=_EXACT):
         raise ValueError(f"{text!r} is finer than {finest}")
     return int(whole)
 
@@ -48,7 +55,8 @@ def parse_price(text: str) -> int:
     return _whole(text, PICOS_PER_USD, "a trillionth of a dollar")
 
 
-def _decimal_text(whole: int, places: int) -> str:
+def decimal_text(whole: int, places: int) -> str:
+    """Write `whole` * 10**-places as an exact decimal, without trailing zeros."""
     sign = "-" if whole < 0 else ""
     digits = str(abs(whole)).rjust(places + 1, "0")
     head, tail = digits[:-places], digits[-places:].rstrip("0")
@@ -57,9 +65,14 @@ def _decimal_text(whole: int, places: int) -> str:
 
 def usd_text(nanos: int) -> str:
     """Write nanos as an exact decimal of US dollars, without trailing zeros."""
-    return _decimal_text(nanos, 9)
+    return decimal_text(nanos, 9)
 
 
 def price_text(picos: int) -> str:
     """Write picos as an exact decimal of US dollars, without trailing zeros."""
-    return _decimal_text(picos, 12)
+    return decimal_text(picos, 12)
+
+
+def attos_text(attos: int) -> str:
+    """Write attos as an exact decimal of US dollars, without trailing zeros."""
+    return decimal_text(attos, 18)

@@ -1,36 +1,28 @@
 """The types of the catalog, as every other part reads them."""
 
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import msgspec
 
+from gateway.catalog.parameters import Checks, Parameter, compile_checks
 from gateway.contract.pools import EngineName
 from gateway.contract.tasks import Task
-from gateway.pricing.price import PriceVersion
+from gateway.pricing.policy import ChargeWhen, OutcomePolicy
+from gateway.pricing.price import PriceComponent, PriceVersion
 
-ChargeWhen = Literal["nothing", "produced", "full"]
-"""What an outcome costs: nothing; the units produced (a per-request price once its forward phase began); or the price of the hold."""
-
-
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of a model's input: its type, default and limits, tighter than the task's own."""
-
-    type: Literal["integer", "number", "string", "boolean", "array", "object"]
-    default: Any = None
-    minimum: float | None = None
-    maximum: float | None = None
-    choices: tuple[Any, ...] = ()
-    priced: bool = False
-    """Whether the price depends on it."""
-    description: str = ""
-
-
-class OutcomePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request costs that did not succeed."""
-
-    failed: ChargeWhen = "nothing"
-    cancelled: ChargeWhen = "produced"
-    expired: ChargeWhen = "produced"
+__all__ = [
+    "Catalog",
+    "ChargeWhen",
+    "Model",
+    "OutcomePolicy",
+    "Parameter",
+    "Pick",
+    "Pool",
+    "PriceVersion",
+    "Route",
+    "Snapshot",
+]
 
 
 class Pick(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +55,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """How often a request is taken before it is given up."""
 
 
-class Model(msgspec.Struct, frozen=True, kw_only=True):
+class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A catalog entry that can be called by name. `id` is its number in Postgres; 0 before it is applied."""
 
     name: str
@@ -86,6 +78,20 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
     options: dict[str, Any] = {}
 
+    @cached_property
+    def checks(self) -> Checks:
+        """What `gateway.catalog.validate` holds an input against, prepared once."""
+        return compile_checks(self.tasks, self.parameters)
+
+
+class Catalog(msgspec.Struct, frozen=True, kw_only=True):
+    """What a catalog file says: its models have no id and no price version yet."""
+
+    pools: dict[str, Pool]
+    models: dict[str, Model]
+    prices: dict[str, tuple[PriceComponent, ...]]
+    """Components by model name. A model without any is not for sale."""
+
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The catalog at one revision, as every gateway and settler holds it in memory."""
@@ -97,3 +103,5 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Every version that an open request may have pinned."""
     model_names: dict[int, str]
     """Names by id, of withdrawn models too."""
+    policies: dict[int, OutcomePolicy] = {}
+    """Outcome policies by model id, of withdrawn and unlisted models too: what settlement needs."""

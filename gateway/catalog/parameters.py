@@ -1,0 +1,105 @@
+"""A model's parameters: the limits and defaults that it sets on the fields of its tasks' inputs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, get_args, get_type_hints
+
+import msgspec
+
+from gateway.contract.inputs import INPUT_TYPES, Input
+from gateway.contract.tasks import Task
+from gateway.errors import InvalidRequest
+
+ParameterType = Literal["integer", "number", "string", "boolean", "array", "object"]
+
+PARAMETER_TYPES: tuple[ParameterType, ...] = get_args(ParameterType)
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A field of a model's input: its type, default and limits, tighter than the task's own."""
+
+    type: ParameterType
+    default: Any = None
+    minimum: float | None = None
+    """The least number; for a string or an array, the least length."""
+    maximum: float | None = None
+    """The largest number; for a string or an array, the greatest length."""
+    choices: tuple[Any, ...] = ()
+    """The only values; for an array, of its items; for an object, of its `type`."""
+    priced: bool = False
+    """Whether the price depends on it."""
+    description: str = ""
+
+
+Check = Callable[[Any], None]
+
+
+class FieldCheck(msgspec.Struct, frozen=True):
+    """What to do with one field of an input: hold it against limits, or put in the default."""
+
+    name: str
+    default: Any
+    check: Check | None
+
+
+Checks = dict[type[Input], tuple[FieldCheck, ...]]
+
+
+def compile_checks(tasks: Iterable[Task], parameters: dict[str, Parameter]) -> Checks:
+    """Prepare the checks of each task's input, once for a model. Raises ValueError where a default does not fit its field."""
+    return {INPUT_TYPES[task]: tuple(_field_checks(task, parameters)) for task in tasks}
+
+
+def _field_checks(task: Task, parameters: dict[str, Parameter]) -> Iterator[FieldCheck]:
+    fields = INPUT_TYPES[task].__struct_fields__
+    for name, parameter in parameters.items():
+        if name in fields:
+            yield FieldCheck(name, field_default(task, name, parameter), field_check(name, parameter))
+    limit = parameters.get("max_tokens")
+    if limit is not None and "max_completion_tokens" in fields and "max_completion_tokens" not in parameters:
+        yield FieldCheck("max_completion_tokens", None, field_check("max_completion_tokens", limit))  # the same limit by its other name
+
+
+def field_default(task: Task, name: str, parameter: Parameter) -> Any:
+    """Give a parameter's default as the field holds it: a mapping becomes the struct. Raises ValueError."""
+    return None if parameter.default is None else convert_field(task, name, parameter.default)
+
+
+def convert_field(task: Task, name: str, value: object) -> Any:
+    """Read a plain value as a field of a task's input. Raises ValueError where the task does not allow it."""
+    hint = get_type_hints(INPUT_TYPES[task], include_extras=True)[name]
+    return msgspec.convert(value, hint)
+
+
+def field_check(name: str, parameter: Parameter) -> Check | None:
+    """Make the function that raises InvalidRequest for a value outside the limits; None where there are none."""
+    if parameter.minimum is None and parameter.maximum is None and not parameter.choices:
+        return None
+    by_length = parameter.type in ("string", "array")
+
+    def check(value: Any) -> None:
+        if parameter.choices:
+            _check_choices(name, parameter, value)
+        size = len(value) if by_length and isinstance(value, str | list) else value
+        if parameter.minimum is not None and size < parameter.minimum:
+            raise _outside(name, parameter, f"at least {parameter.minimum:.15g}")
+        if parameter.maximum is not None and size > parameter.maximum:
+            raise _outside(name, parameter, f"at most {parameter.maximum:.15g}")
+
+    return check
+
+
+def _check_choices(name: str, parameter: Parameter, value: Any) -> None:
+    if isinstance(value, msgspec.Struct):
+        value = value.__struct_config__.tag
+    for item in value if isinstance(value, list) else (value,):
+        if item not in parameter.choices:
+            allowed = ", ".join(map(str, parameter.choices))
+            raise InvalidRequest(f"{name} must be one of: {allowed}.", param=name)
+
+
+def _outside(name: str, parameter: Parameter, limit: str) -> InvalidRequest:
+    if parameter.maximum == 0 and parameter.type in ("string", "array"):
+        return InvalidRequest(f"This model takes no {name}. Leave it out.", code="not_supported", param=name)
+    what = {"string": " characters", "array": " items"}.get(parameter.type, "")
+    verb = "must have" if what else "must be"
+    return InvalidRequest(f"{name} {verb} {limit}{what} for this model.", param=name)

@@ -1,0 +1,16 @@
+"""What a request costs that did not succeed."""
+
+from typing import Literal
+
+import msgspec
+
+ChargeWhen = Literal["nothing", "produced", "full"]
+"""What an outcome costs: nothing; the units produced (a per-request price once its forward phase began); or the price of the hold."""
+
+
+class OutcomePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What each outcome of a model costs, but success, which costs what was measured."""
+
+    failed: ChargeWhen = "nothing"
+    cancelled: ChargeWhen = "produced"
+    expired: ChargeWhen = "produced"
