@@ -11,7 +11,7 @@ from gateway.contract.units import Units
 from gateway.flow.admit import Admitted
 from gateway.flow.call import WEIGHTS
 from gateway.queues.port import GatewaySide, Waiting
-from gateway.queues.wire import QueueUnavailable
+from gateway.queues.port import QueueUnavailable
 from gateway.routing.backlog import Backlog
 
 

@@ -16,7 +16,7 @@ from gateway.flow.follow import Mailbox
 from gateway.flow.way import Way
 from gateway.ledger.open_requests import OpenRequests
 from gateway.queues.port import SettlerSide
-from gateway.queues.wire import QueueUnavailable
+from gateway.queues.port import QueueUnavailable
 
 LOOK_S = 1.0
 """Between two looks."""

@@ -8,10 +8,11 @@ import structlog
 from gateway.catalog.model import OutcomePolicy, Snapshot
 from gateway.contract.events import Ended, Frame, Settled, encode_output
 from gateway.ledger.settlement import Charged, Ending, Settlement
+from gateway.log import log_requests
 from gateway.pricing.price import PriceVersion
 from gateway.pricing.rate import charge_nanos
 from gateway.queues.port import SettlerSide
-from gateway.queues.wire import QueueUnavailable
+from gateway.queues.port import QueueUnavailable
 
 log = structlog.get_logger()
 
@@ -99,18 +100,20 @@ class Settler:
     def _log(self, rows: list[tuple[Ended, Charged]]) -> None:
         """Write one line for each request that was charged now."""
         self.settled_count += len(rows)
-        for end, row in rows:
-            log.info(
-                "request.settled",
-                request_id=end.id,
-                outcome=end.outcome,
-                reason=end.reason,
-                attempt=end.attempt,
-                worker=end.worker,
-                charge_nanos=row.charge_nanos,
-                phases=end.phases,
-                units=end.units,
-            )
+        log_requests([
+            {
+                "request_id": end.id,
+                "outcome": end.outcome,
+                "reason": end.reason,
+                "attempt": end.attempt,
+                "worker": end.worker,
+                "charge_nanos": row.charge_nanos,
+                "price_version": end.price,
+                "phases": end.phases,
+                "units": end.units,
+            }
+            for end, row in rows
+        ])  # fmt: skip
 
 
 def _policy(snapshot: Snapshot, price: PriceVersion) -> OutcomePolicy:

@@ -21,7 +21,7 @@ from gateway.contract.units import Units
 from gateway.flow.settle import Settler
 from gateway.ledger.open_requests import OpenRequest, OpenRequests
 from gateway.queues.port import GatewaySide, SettlerSide, Waiting
-from gateway.queues.wire import QueueUnavailable
+from gateway.queues.port import QueueUnavailable
 
 log = structlog.get_logger()
 

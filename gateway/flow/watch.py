@@ -17,10 +17,13 @@ from gateway.flow.authenticate import identify
 from gateway.flow.respond import Answer, failure
 from gateway.flow.way import Placed, Way, unserved
 from gateway.ledger.open_requests import OpenRequests, Record
-from gateway.queues.wire import QueueUnavailable
+from gateway.queues.port import QueueUnavailable
 
 ENQUEUE_PATIENCE_S = 1.0
 """How long an accepted asynchronous call waits to learn its position."""
+
+SETTLE_LOOK_S = 0.1
+SETTLE_PATIENCE_S = 10.0
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +122,15 @@ class Watch:
         """Give the kept events of a request after entry `after`, going on as they come, to its end."""
         record = await self._record(secret, request_id)
         return self._way.queue(record.pool).events(request_id, after)
+
+    async def settled_view(self, secret: str, request_id: str) -> View:
+        """Show a request whose end has been told, waiting a moment for its charge to commit."""
+        for _ in range(int(SETTLE_PATIENCE_S / SETTLE_LOOK_S)):
+            view = await self.view_for(secret, request_id)
+            if view.finished_us is not None:
+                return view
+            await asyncio.sleep(SETTLE_LOOK_S)
+        return await self.view_for(secret, request_id)
 
     async def cancel(self, secret: str, request_id: str) -> View:
         """Stop a request. One that has ended already stays as it is."""

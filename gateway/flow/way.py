@@ -23,7 +23,7 @@ from gateway.flow.route import route
 from gateway.ledger.admission import Admission, Replay
 from gateway.ledger.keyring import Keyring
 from gateway.queues.port import GatewaySide
-from gateway.queues.wire import QueueUnavailable
+from gateway.queues.port import QueueUnavailable
 from gateway.routing.backlog import Backlog
 from gateway.routing.choice import Routes
 

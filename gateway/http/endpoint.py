@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-import structlog
+import msgspec
 from litestar.types import Receive, Scope, Send
 
 from gateway.contract.events import AudioDelta, TextDelta
@@ -14,11 +14,10 @@ from gateway.flow.watch import Watch
 from gateway.flow.way import Placed, Way
 from gateway.http.answers import stream_headers
 from gateway.http.departures import Departures
-from gateway.http.errors import Headers
+from gateway.http.errors import Headers, told
 from gateway.http.raw import Head, read_body, read_head, send_bytes, send_error
 from gateway.ledger.admission import Replay
-
-log = structlog.get_logger()
+from gateway.metrics import Metrics
 
 AsgiHandler = Callable[[Scope, Receive, Send], Awaitable[None]]
 Deltas = list[TextDelta | AudioDelta]
@@ -70,15 +69,26 @@ class Family(Protocol):
         ...
 
 
+class Desk(msgspec.Struct, frozen=True):
+    """What every endpoint works with."""
+
+    way: Way
+    watch: Watch
+    departures: Departures
+    metrics: Metrics
+    most_bytes: int
+
+
 class Endpoint:
     """Serves one family's endpoint as a bare ASGI handler."""
 
-    def __init__(self, family: Family, way: Way, watch: Watch, departures: Departures, most_bytes: int) -> None:
+    def __init__(self, family: Family, desk: Desk) -> None:
         self.family = family
-        self._way = way
-        self._watch = watch
-        self._departures = departures
-        self._most_bytes = most_bytes
+        self._way = desk.way
+        self._watch = desk.watch
+        self._departures = desk.departures
+        self._metrics = desk.metrics
+        self._most_bytes = desk.most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one call."""
@@ -94,14 +104,11 @@ class Endpoint:
                 await send_bytes(send, 405, [(b"allow", b"POST")], b"")
                 return
             await self._serve(scope, receive, sending)
-        except FaregateError as error:
-            if not started:
-                await send_error(send, error, self.family.error(error))
         except Exception as error:
-            log.error("http.unexpected", path=scope["path"], exc_info=error)
+            refusal = told(error, scope["path"])
+            self._metrics.refused(refusal.code)
             if not started:
-                fault = FaregateError("Something went wrong here; it has been logged.")
-                await send_error(send, fault, self.family.error(fault))
+                await send_error(send, refusal, self.family.error(refusal))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = read_head(scope)
@@ -116,7 +123,9 @@ class Endpoint:
         if shape.stream:
             await self._stream(send, placed, shape.writer(placed))
         else:
-            await _send_whole(send, shape, await self._way.answer(placed))
+            answer = await self._way.answer(placed)
+            self._metrics.answered(answer.model, answer.total_us, answer.charge_nanos)
+            await _send_whole(send, shape, answer)
 
     async def _replayed(self, call: Call, replay: Replay, shape: Shape) -> Answer:
         if shape.stream:
@@ -151,9 +160,12 @@ class Endpoint:
         box = placed.box
         assert box is not None
         try:
-            return writer.end(respond(await box.finished(), self._way.age_us(placed)))
+            answer = respond(await box.finished(), self._way.age_us(placed))
         except FaregateError as error:
+            self._metrics.refused(error.code)
             return writer.broken(error)
+        self._metrics.answered(answer.model, answer.total_us, answer.charge_nanos)
+        return writer.end(answer)
 
 
 async def _send_whole(send: Send, shape: Shape, answer: Answer) -> None:

@@ -8,7 +8,8 @@ import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from gateway.errors import FaregateError, InvalidRequest, NotFound, TooLarge
+from gateway.errors import FaregateError, InvalidRequest, NotFound, TooLarge, Unavailable
+from gateway.queues.port import QueueUnavailable
 
 log = structlog.get_logger()
 
@@ -97,7 +98,15 @@ def _said(error: HTTPException) -> str:
 
 
 def handle_unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
-    """Answer a fault of our own: logged with its trace, told without it."""
-    log.error("http.unexpected", path=request.url.path, exc_info=error)
-    fault = FaregateError("Something went wrong here; it has been logged.")
-    return Response(native_body(fault), status_code=500, media_type="application/json")
+    """Answer a fault of our own."""
+    return handle_faregate(request, told(error, request.url.path))
+
+
+def told(error: Exception, path: str) -> FaregateError:
+    """Give the error as a caller may see it: a fault of our own is logged with its trace, and told without it."""
+    if isinstance(error, FaregateError):
+        return error
+    if isinstance(error, QueueUnavailable):
+        return Unavailable("The queue is away for the moment; try again.", retry_after_s=1.0)
+    log.error("http.unexpected", path=path, exc_info=error)
+    return FaregateError("Something went wrong here; it has been logged.")

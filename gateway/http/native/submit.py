@@ -5,22 +5,18 @@ import re
 from typing import Any
 
 import msgspec
-import structlog
 from litestar.types import Receive, Scope, Send
 
-from gateway.errors import FaregateError
 from gateway.flow.call import Call
-from gateway.flow.watch import Watch
-from gateway.flow.way import Placed, Way
+from gateway.flow.way import Placed
 from gateway.http.answers import answer_headers
-from gateway.http.errors import native_body
+from gateway.http.endpoint import Desk
+from gateway.http.errors import native_body, told
 from gateway.http.native.bodies import SubmitBody
 from gateway.http.native.views import accepted_view, answer_view, request_view
 from gateway.http.openai.parse import max_price_nanos
 from gateway.http.raw import Head, body_hash, decode, read_body, read_head, send_bytes, send_error, send_json
 from gateway.ledger.admission import Replay
-
-log = structlog.get_logger()
 
 _DECODER = msgspec.json.Decoder(SubmitBody)
 _WAIT = re.compile(r"(?:^|[,;\s])wait(?:\s*=\s*(\d{1,6}))?(?:$|[,;\s])")
@@ -41,10 +37,11 @@ class SubmitEndpoint:
 
     path = "/v1/requests"
 
-    def __init__(self, way: Way, watch: Watch, most_bytes: int) -> None:
-        self._way = way
-        self._watch = watch
-        self._most_bytes = most_bytes
+    def __init__(self, desk: Desk) -> None:
+        self._way = desk.way
+        self._watch = desk.watch
+        self._metrics = desk.metrics
+        self._most_bytes = desk.most_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one call."""
@@ -53,12 +50,10 @@ class SubmitEndpoint:
                 await send_bytes(send, 405, [(b"allow", b"POST")], b"")
                 return
             await self._serve(scope, receive, send)
-        except FaregateError as error:
-            await send_error(send, error, native_body(error))
         except Exception as error:
-            log.error("http.unexpected", path=scope["path"], exc_info=error)
-            fault = FaregateError("Something went wrong here; it has been logged.")
-            await send_error(send, fault, native_body(fault))
+            refusal = told(error, scope["path"])
+            self._metrics.refused(refusal.code)
+            await send_error(send, refusal, native_body(refusal))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = read_head(scope)
@@ -80,6 +75,7 @@ class SubmitEndpoint:
         except TimeoutError:
             await self._accepted(send, placed)
             return
+        self._metrics.answered(answer.model, answer.total_us, answer.charge_nanos)
         headers = [*answer_headers(answer), (b"preference-applied", b"wait=%d" % patience_s)]
         await send_json(send, 200, headers, answer_view(answer))
 

@@ -1,0 +1,85 @@
+"""`/v1/requests/{id}`: how a request stands, its events, its output, and stopping it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from litestar import Controller, Request, Response, get, post
+from litestar.datastructures import State
+from litestar.response import File, ServerSentEvent, ServerSentEventMessage
+
+from gateway.blobs.local import LocalBlobs
+from gateway.contract.events import AudioDelta, Ended, Event, MediaOutput, Progress, Started, TextDelta
+from gateway.errors import InvalidRequest, NotFound
+from gateway.flow.watch import Watch
+from gateway.http.native.views import request_view
+from gateway.http.raw import read_head
+
+_ENTRY_MOST_CHARS = 40
+
+
+def secret_of(request: Request[Any, Any, State]) -> str:
+    """Read the API key that a typed call presents."""
+    return read_head(request.scope).secret
+
+
+class RequestsController(Controller):
+    """Requests, for whoever owns them."""
+
+    path = "/v1/requests/{request_id:str}"
+    tags = ("Native",)
+
+    @get(summary="How a request stands, and once it has ended, its output and charge")
+    async def show(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> Response[dict[str, Any]]:
+        """Show one request, open or ended."""
+        view = await watch.view_for(secret_of(request), request_id)
+        return Response(request_view(view), headers={"x-request-id": request_id, "cache-control": "no-store"})
+
+    @post("/cancel", status_code=200, summary="Stop a request; what was produced is charged as its model declares")
+    async def cancel(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> Response[dict[str, Any]]:
+        """Stop one request. One that has ended stays as it is."""
+        view = await watch.cancel(secret_of(request), request_id)
+        return Response(request_view(view), headers={"x-request-id": request_id})
+
+    @get("/output", summary="The media file that a request made")
+    async def output(self, request: Request[Any, Any, State], request_id: str, watch: Watch, blobs: LocalBlobs) -> File:
+        """Give the file of a finished request."""
+        view = await watch.view_for(secret_of(request), request_id)
+        if not isinstance(view.output, MediaOutput):
+            raise NotFound("This request has no media output.")
+        path = blobs.path(view.output.blob)
+        return File(path, filename=path.name, media_type=view.output.media_type, content_disposition_type="inline")
+
+    @get("/events", summary="What happens to a request, as server-sent events; resumed with Last-Event-ID")
+    async def events(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> ServerSentEvent:
+        """Stream the events of a request that keeps them, from the one after `Last-Event-ID`."""
+        after = request.headers.get("last-event-id", "")
+        if len(after) > _ENTRY_MOST_CHARS or not after.replace("-", "").isdigit() and after:
+            raise InvalidRequest("Last-Event-ID is not one that this server gave.", param="Last-Event-ID")
+        secret = secret_of(request)
+        kept = await watch.events(secret, request_id, after)
+        return ServerSentEvent(_messages(kept, watch, secret, request_id), headers={"cache-control": "no-store"})
+
+
+async def _messages(
+    kept: AsyncIterator[tuple[str, Event]], watch: Watch, secret: str, request_id: str
+) -> AsyncIterator[ServerSentEventMessage]:
+    async for entry, event in kept:
+        if isinstance(event, Ended):
+            break  # its last; what the owner reads of the end is the settled request
+        name, data = _told(event)
+        yield ServerSentEventMessage(data=msgspec.json.encode(data).decode(), event=name, id=entry)
+    final = await watch.settled_view(secret, request_id)
+    yield ServerSentEventMessage(data=msgspec.json.encode(request_view(final)).decode(), event="done")
+
+
+def _told(event: Event) -> tuple[str, dict[str, Any]]:
+    if isinstance(event, Started):
+        return "started", {"worker": event.worker}
+    if isinstance(event, Progress):
+        return "progress", {"fraction": event.fraction}
+    if isinstance(event, TextDelta):
+        return "delta", {"index": event.choice, "text": event.text, "finish_reason": event.finish_reason}
+    if isinstance(event, AudioDelta):
+        return "delta", {"size_bytes": len(event.data)}
+    return "event", {}

@@ -1,0 +1,118 @@
+"""`/openapi`: one description of all endpoints, and a page to read it that needs nothing from elsewhere."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import msgspec
+from litestar import Litestar, MediaType, Request, Response, get
+from litestar.datastructures import State
+
+
+from gateway.http.native.bodies import DocumentedSubmitBody
+from gateway.http.openai.bodies import ChatBody, CompletionBody, EmbeddingBody, SpeechBody
+from gateway.version import VERSION
+
+_REFS = "#/components/schemas/{name}"
+
+_HOT: Sequence[tuple[str, str, type, str]] = (
+    ("/v1/chat/completions", "Chat, streamed or whole", ChatBody, "OpenAI"),
+    ("/v1/completions", "Completion, streamed or whole", CompletionBody, "OpenAI"),
+    ("/v1/embeddings", "Embeddings", EmbeddingBody, "OpenAI"),
+    ("/v1/audio/speech", "Speech, streamed or whole", SpeechBody, "OpenAI"),
+    ("/v1/requests", "Submit a request of any task", DocumentedSubmitBody, "Native"),
+)
+"""The endpoints served on bare ASGI, which Litestar cannot describe by itself."""
+
+_REFUSALS = {
+    "400": "The call itself is wrong; `param` names the field",
+    "401": "No key, or none that is known and live",
+    "402": "Balance, budget or max_price do not allow it",
+    "404": "No such model",
+    "409": "The same Idempotency-Key is in flight",
+    "413": "The body is too large",
+    "422": "The same Idempotency-Key came with another body",
+    "429": "The queue is full; `Retry-After` says when to come back",
+    "502": "The engine could not finish",
+    "503": "A part is away, or the model has no price; nothing was charged",
+    "504": "The deadline passed",
+}
+
+
+def describe(app: Litestar) -> dict[str, Any]:
+    """Give the OpenAPI 3.1 document: what Litestar knows of the typed endpoints, and the hot ones beside it."""
+    document = app.openapi_schema.to_schema()
+    bodies, schemas = msgspec.json.schema_components([kind for _, _, kind, _ in _HOT], ref_template=_REFS)
+    document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
+    for (path, summary, _, tag), body in zip(_HOT, bodies, strict=True):
+        document["paths"].setdefault(path, {})["post"] = _operation(path, summary, tag, body)
+    document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"key": []}]
+    return document
+
+
+def _operation(path: str, summary: str, tag: str, body: dict[str, Any]) -> dict[str, Any]:
+    answers = {"200": {"description": "The answer; with `stream`, server-sent events"}}
+    if path == "/v1/requests":
+        answers["202"] = {"description": "Accepted; `urls` say where to look"}
+    header = {"in": "header", "required": False, "schema": {"type": "string", "maxLength": 255}}
+    return {
+        "tags": [tag],
+        "summary": summary,
+        "operationId": "post_" + path.strip("/").replace("/", "_"),
+        "parameters": [
+            header | {"name": "Idempotency-Key", "description": "A repeat with the same key answers with the same request"}
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+        "responses": answers | {status: {"description": text} for status, text in _REFUSALS.items()},
+    }
+
+
+@get("/openapi/openapi.json", include_in_schema=False, sync_to_thread=False)
+def openapi_json(request: Request[Any, Any, State]) -> Response[dict[str, Any]]:
+    """Give the document."""
+    return Response(describe(request.app), media_type=MediaType.JSON)
+
+
+@get("/openapi", include_in_schema=False, sync_to_thread=False)
+def openapi_page(request: Request[Any, Any, State]) -> Response[str]:
+    """Give the document as a page."""
+    document = describe(request.app)
+    rows = "".join(
+        _row(path, method, operation)
+        for path, methods in sorted(document["paths"].items())
+        for method, operation in methods.items()
+        if isinstance(operation, dict) and "responses" in operation
+    )
+    page = _PAGE.format(version=escape(VERSION), rows=rows)
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+    return Response(page, media_type=MediaType.HTML, headers={"content-security-policy": policy})
+
+
+def _row(path: str, method: str, operation: dict[str, Any]) -> str:
+    tag = escape(", ".join(operation.get("tags") or []))
+    summary = escape(operation.get("summary") or "")
+    detail = {key: operation[key] for key in ("parameters", "requestBody", "responses") if key in operation}
+    shown = escape(msgspec.json.format(msgspec.json.encode(detail), indent=2).decode())
+    return (
+        f"<tr><td>{tag}</td><td><code>{method.upper()}</code></td><td><code>{escape(path)}</code></td>"
+        f"<td>{summary}<details><summary>fields</summary><pre>{shown}</pre></details></td></tr>"
+    )
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Faregate API</title>
+<style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
+body {{ max-width: 72rem; margin: 2rem auto; padding: 0 1rem }}
+table {{ border-collapse: collapse; width: 100% }}
+td, th {{ text-align: left; vertical-align: top; padding: .5rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent) }}
+pre {{ max-height: 24rem; overflow: auto; font-size: .8rem }}
+summary {{ cursor: pointer; opacity: .7 }}
+</style>
+<h1>Faregate API <small>{version}</small></h1>
+<p>Send your key as <code>Authorization: Bearer KEY</code>. The machine-readable description is
+<a href="/openapi/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>
+<table><tr><th>Family</th><th>Method</th><th>Path</th><th>What it does</th></tr>{rows}</table>
+</html>"""
