@@ -20,7 +20,9 @@ class Child(msgspec.Struct, frozen=True, kw_only=True):
     """A process that the stack runs."""
 
     role: str
-    """Its name in connection.json, in log files and on the console."""
+    """What it is: `gateway`, `settler`, `worker`, `postgres` or `valkey`."""
+    name: str
+    """Its own name, on the console and in connection.json; workers share a role."""
     command: tuple[str, ...]
     log: Path
     environ: dict[str, str] = {}

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -35,7 +34,7 @@ def launch_command(command: list[str], *, identity: str = "same", death_signal: 
 
 
 def find_identity(package: Path, folder: Path, trial: str) -> Programs:
-    """Answer how to run the programs in `folder`, which is a part of `package`, without being root; `trial` is one of them."""
+    """Answer how to run the programs in `folder`, a part of `package`, without being root; `trial` is one of them."""
     if os.geteuid() != 0:
         return Programs(folder=folder, identity="same")
     nobody = f"user:{NOBODY}"

@@ -61,6 +61,7 @@ class Postgres(msgspec.Struct, frozen=True, kw_only=True):
             command += ["-c", f"{name}={value}"]
         return Child(
             role="postgres",
+            name="postgres",
             command=tuple(command),
             log=self.log,
             cwd=self.data_dir,

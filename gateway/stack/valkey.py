@@ -42,7 +42,7 @@ class Valkey(msgspec.Struct, frozen=True, kw_only=True):
         command = [str(binary())]
         for name, value in settings.items():
             command += [f"--{name}", value]
-        return Child(role="valkey", command=tuple(command), log=self.log, stop_signal=signal.SIGTERM)
+        return Child(role="valkey", name="valkey", command=tuple(command), log=self.log, stop_signal=signal.SIGTERM)
 
     def ready(self) -> bool:
         """Whether it has loaded its data and answers."""
