@@ -36,5 +36,7 @@ def log_requests(rows: Sequence[dict[str, Any]]) -> None:
     """Write one line for each finished request, all in one write: structlog's path would double the settler's work."""
     stamp = datetime.now(UTC).isoformat()
     sys.stderr.write(
-        "".join([_LINES.encode({"action": "request.settled", **row, "timestamp": stamp}).decode() + "\n" for row in rows])
+        "".join(
+            [_LINES.encode({"action": "request.settled", **row, "timestamp": stamp}).decode() + "\n" for row in rows]
+        )
     )

@@ -19,13 +19,19 @@ class Metrics:
             "faregate_requests", "Calls answered by this gateway", ["model", "code"], registry=self.registry
         )
         self._seconds = Histogram(
-            "faregate_request_seconds", "From admission to the answer", ["model"], buckets=_SECONDS, registry=self.registry
+            "faregate_request_seconds",
+            "From admission to the answer",
+            ["model"],
+            buckets=_SECONDS,
+            registry=self.registry,
         )
         self._charged = Counter(
             "faregate_charged_nanos", "Charges of answered calls, in 1e-9 US dollars", ["model"], registry=self.registry
         )
         self._refused = Counter("faregate_refusals", "Calls refused, by error code", ["code"], registry=self.registry)
-        self._requests = Gauge("faregate_pool_requests", "Requests in a pool", ["pool", "state"], registry=self.registry)
+        self._requests = Gauge(
+            "faregate_pool_requests", "Requests in a pool", ["pool", "state"], registry=self.registry
+        )
         self._workers = Gauge("faregate_pool_workers", "Workers of a pool", ["pool"], registry=self.registry)
         self.waiting = Gauge("faregate_waiting_callers", "Callers that wait at this gateway", registry=self.registry)
         self._ok: dict[str, tuple[Counter, Histogram, Counter]] = {}

@@ -136,7 +136,10 @@ Event = Started | TextDelta | AudioDelta | Progress | Ended | Settled
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):
-    """One event of one attempt on a reply channel. `seq` counts an attempt's deltas from 0 without a gap; -1 where order is no matter."""
+    """One event of one attempt on a reply channel.
+
+    `seq` counts an attempt's deltas from 0 without a gap; -1 where order is no matter.
+    """
 
     id: str
     attempt: int

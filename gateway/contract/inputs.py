@@ -54,7 +54,10 @@ class ToolCall(_Input, kw_only=True):
 
 
 class Message(_Input, kw_only=True):
-    """One message of a conversation. The last five fields are what SDKs send back from an answer; engines ignore them."""
+    """One message of a conversation.
+
+    The last five fields are what SDKs send back from an answer; engines ignore them.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[TextPart] | None = None
@@ -182,7 +185,10 @@ class EmbeddingInput(_Input, kw_only=True):
 
 
 class SpeechInput(_Input, kw_only=True):
-    """The input of task `text-to-speech`. `speed` multiplies the normal rate; `pitch` runs from 0 to 100, 50 is normal."""
+    """The input of task `text-to-speech`.
+
+    `speed` multiplies the normal rate; `pitch` runs from 0 to 100, 50 is normal.
+    """
 
     input: Annotated[str, Meta(min_length=1, max_length=100_000)]
     voice: str | None = None

@@ -18,7 +18,10 @@ class ServedModel(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     tasks: list[Task]
     source: str = ""
-    """A Hugging Face repository, a local folder, or `tiny:NAME` for a model made from code; empty where the engine is the model."""
+    """A Hugging Face repository, a local folder, or `tiny:NAME` for a model made from code.
+
+    Empty where the engine is the model.
+    """
     options: dict[str, Any] = {}
     """Options of the engine, passed by its allow-list."""
 

@@ -10,8 +10,7 @@ from gateway.contract.request import Request
 from gateway.contract.units import Units
 from gateway.flow.admit import Admitted
 from gateway.flow.call import WEIGHTS
-from gateway.queues.port import GatewaySide, Waiting
-from gateway.queues.port import QueueUnavailable
+from gateway.queues.port import GatewaySide, QueueUnavailable, Waiting
 from gateway.routing.backlog import Backlog
 
 
@@ -25,7 +24,10 @@ class Enqueued(msgspec.Struct, frozen=True):
 
 
 def enqueue(gateway: str, posts: "Posts", admitted: Admitted) -> Enqueued:
-    """Hand the request over to the tick's command for its pool. What is lost on the way is put back by `resend` or `sweep`."""
+    """Hand the request over to the tick's command for its pool.
+
+    What is lost on the way is put back by `resend` or `sweep`.
+    """
     resolved = admitted.routed.quoted.resolved
     now_us = time.time_ns() // 1000
     request = Request(

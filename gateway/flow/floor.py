@@ -7,8 +7,7 @@ import msgspec
 
 from gateway.catalog.model import Model, Snapshot
 from gateway.contract.pools import PoolSpec, ServedModel, WorkerStatus
-from gateway.queues.port import Depth, GatewaySide
-from gateway.queues.port import QueueUnavailable
+from gateway.queues.port import Depth, GatewaySide, QueueUnavailable
 from gateway.routing.backlog import Backlog
 
 LOOK_S = 1.0

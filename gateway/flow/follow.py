@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gateway.contract.events import AudioDelta, Ended, Event, Frame, Settled, TextDelta
+from gateway.contract.events import AudioDelta, Ended, Frame, Settled, TextDelta
 from gateway.errors import EngineFailed, FaregateError
 from gateway.flow.enqueue import Enqueued
+from gateway.queues.order import Order
 
 MOST_UNREAD = 20_000
 """Deltas kept for a reader that does not read, before its request is stopped."""
@@ -28,62 +29,64 @@ class Finished(msgspec.Struct, frozen=True):
 class Mailbox:
     """What has come for one waiting caller. Used by one event loop, read by one caller."""
 
-    __slots__ = ("_done", "_wake", "attempt", "began_s", "deltas", "ended", "enqueued", "failure", "id", "seq", "settled", "streams")
+    __slots__ = (
+        "_done",
+        "_order",
+        "_wake",
+        "began_s",
+        "deltas",
+        "ended",
+        "enqueued",
+        "failure",
+        "id",
+        "settled",
+        "streams",
+    )
 
     def __init__(self, enqueued: Enqueued) -> None:
         self.id = enqueued.admitted.id
         self.enqueued = enqueued
         self.streams = enqueued.waiting.request.stream
         self.began_s = time.monotonic()
-        self.attempt = 0
-        self.seq = 0
         self.deltas: list[TextDelta | AudioDelta] = []
         self.ended: Ended | None = None
         self.settled: Settled | None = None
         self.failure: FaregateError | None = None
+        self._order = Order()
         self._done = False
         self._wake: asyncio.Future[None] | None = None
 
     def deliver(self, frame: Frame) -> None:
-        """Take one event. A gap in the deltas, or a second attempt after the first was heard, breaks the answer off."""
+        """Take one event, in any order but that of the deltas, which has to be theirs."""
         event = frame.event
         if isinstance(event, Settled):
             self.settled = event
-        elif frame.attempt < self.attempt:
-            return  # an attempt that lost
-        elif frame.attempt > self.attempt and not self._restart(frame.attempt):
-            return
-        elif isinstance(event, Ended):
-            self._end(event)
         elif self.streams:
-            self._hear(frame.seq, event)
+            self._follow(frame)
+        elif isinstance(event, Ended) and frame.attempt >= self._order.attempt:
+            self._order.attempt, self.ended = frame.attempt, event
         self._look()
 
-    def _restart(self, attempt: int) -> bool:
-        self.attempt = attempt
-        if self.seq:
-            self.fail(EngineFailed("The worker was lost in the middle of the answer.", code="worker_lost", request_id=self.id))
-            return False
-        return True
-
-    def _end(self, ended: Ended) -> None:
-        if self.streams and ended.outcome == "succeeded" and ended.deltas != self.seq:
-            self.fail(self._incomplete())
-        self.ended = ended
-
-    def _incomplete(self) -> FaregateError:
-        return EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=self.id)
-
-    def _hear(self, seq: int, event: Event) -> None:
-        if not isinstance(event, TextDelta | AudioDelta):
-            return
-        if seq != self.seq:
-            self.fail(self._incomplete())
-            return
-        self.seq += 1
-        self.deltas.append(event)
-        if len(self.deltas) > MOST_UNREAD:
-            self.fail(EngineFailed("The answer was not read fast enough.", code="reader_too_slow", request_id=self.id))
+    def _follow(self, frame: Frame) -> None:
+        """Take one event of a stream. A gap, or a second attempt after the first was heard, breaks the answer off."""
+        event = frame.event
+        verdict = self._order.judge(frame.attempt, frame.seq, last=isinstance(event, Ended))
+        if verdict == "gap":
+            self.fail(
+                EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=self.id)
+            )
+        elif verdict == "restarted":
+            self.fail(
+                EngineFailed("The worker was lost in the middle of the answer.", code="worker_lost", request_id=self.id)
+            )
+        elif verdict == "next" and isinstance(event, Ended):
+            self.ended = event
+        elif verdict == "next" and isinstance(event, TextDelta | AudioDelta):
+            self.deltas.append(event)
+            if len(self.deltas) > MOST_UNREAD:
+                self.fail(
+                    EngineFailed("The answer was not read fast enough.", code="reader_too_slow", request_id=self.id)
+                )
 
     def _look(self) -> None:
         settled = self.settled
@@ -155,7 +158,9 @@ class Mailboxes:
             box.deliver(frame)
 
     def __iter__(self) -> Iterator[Mailbox]:
+        """Go over the open ones as they are now."""
         return iter(list(self._open.values()))
 
     def __len__(self) -> int:
+        """Count the open ones."""
         return len(self._open)

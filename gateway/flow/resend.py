@@ -15,8 +15,7 @@ from gateway.errors import DeadlineExceeded, EngineFailed, Unavailable
 from gateway.flow.follow import Mailbox
 from gateway.flow.way import Way
 from gateway.ledger.open_requests import OpenRequests
-from gateway.queues.port import SettlerSide
-from gateway.queues.port import QueueUnavailable
+from gateway.queues.port import QueueUnavailable, SettlerSide
 
 LOOK_S = 1.0
 """Between two looks."""
@@ -31,7 +30,9 @@ DEADLINE_GRACE_S = 5.0
 class Resend:
     """Looks after the open mailboxes of one gateway."""
 
-    def __init__(self, way: Way, side: SettlerSide, open_requests: OpenRequests, is_away: Callable[[BaseException], bool]) -> None:
+    def __init__(
+        self, way: Way, side: SettlerSide, open_requests: OpenRequests, is_away: Callable[[BaseException], bool]
+    ) -> None:
         self._way = way
         self._side = side
         self._open_requests = open_requests
@@ -73,7 +74,9 @@ class Resend:
         since_s = self._settled_s.setdefault(box.id, now_s)
         if now_s - since_s > OUTPUT_LATE_S:
             del self._settled_s[box.id]
-            box.fail(EngineFailed("The answer was lost on its way to you.", code="answer_incomplete", request_id=box.id))
+            box.fail(
+                EngineFailed("The answer was lost on its way to you.", code="answer_incomplete", request_id=box.id)
+            )
 
     async def _find(self, pool: str, boxes: list[Mailbox]) -> None:
         """Put back what is open in Postgres and nowhere in Redis; fetch the charge of what is settled already.
@@ -86,7 +89,9 @@ class Resend:
             return
         still_open = set(await self._open_requests.still_open(missing))
         by_id = {box.id: box for box in boxes}
-        await self._way.queue(pool).enqueue([by_id[request_id].enqueued.waiting for request_id in missing if request_id in still_open])
+        await self._way.queue(pool).enqueue(
+            [by_id[request_id].enqueued.waiting for request_id in missing if request_id in still_open]
+        )
         for request_id in missing:
             if request_id not in still_open:
                 await self._learn_settled(by_id[request_id])

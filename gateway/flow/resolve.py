@@ -43,7 +43,9 @@ def resolve(snapshot: Snapshot, authentic: Authentic) -> Resolved:
             param="model",
         )
     if model.price is None:
-        raise Unavailable("This model has no price yet, so it cannot be called.", code="model_not_for_sale", param="model")
+        raise Unavailable(
+            "This model has no price yet, so it cannot be called.", code="model_not_for_sale", param="model"
+        )
     task, value = _input_of(call, model)
     return Resolved(call, authentic.caller, model, model.price, task, check_input(model, value))
 

@@ -11,8 +11,7 @@ from gateway.ledger.settlement import Charged, Ending, Settlement
 from gateway.log import log_requests
 from gateway.pricing.price import PriceVersion
 from gateway.pricing.rate import charge_nanos
-from gateway.queues.port import SettlerSide
-from gateway.queues.port import QueueUnavailable
+from gateway.queues.port import QueueUnavailable, SettlerSide
 
 log = structlog.get_logger()
 
@@ -122,7 +121,7 @@ def _policy(snapshot: Snapshot, price: PriceVersion) -> OutcomePolicy:
 
 
 def _news(end: Ended, row: Charged) -> tuple[str, Frame]:
-    settled = Settled(row.id, row.outcome, row.reason, row.charge_nanos, row.hold_nanos, row.units, row.phases, row.attempt)
+    settled = Settled(
+        row.id, row.outcome, row.reason, row.charge_nanos, row.hold_nanos, row.units, row.phases, row.attempt
+    )
     return end.reply, Frame(row.id, row.attempt, -1, settled)
-
-

@@ -20,8 +20,7 @@ from gateway.contract.states import Outcome, Reason
 from gateway.contract.units import Units
 from gateway.flow.settle import Settler
 from gateway.ledger.open_requests import OpenRequest, OpenRequests
-from gateway.queues.port import GatewaySide, SettlerSide, Waiting
-from gateway.queues.port import QueueUnavailable
+from gateway.queues.port import GatewaySide, QueueUnavailable, SettlerSide, Waiting
 
 log = structlog.get_logger()
 
@@ -114,7 +113,10 @@ class Sweeper:
         )
 
     async def _end_overdue(self) -> None:
-        """End what is past its deadline: waiting ones at once, running ones by their worker, and, after a grace, all."""
+        """End what is past its deadline.
+
+        Waiting ones at once, running ones by their worker, and, after a grace, all.
+        """
         overdue = await self._open_requests.overdue(0.0, limit=MOST)
         pools = self._snapshot().pools
         late = [row for row in overdue if row.late_s > DEADLINE_GRACE_S or row.pool not in pools]
@@ -131,5 +133,3 @@ class Sweeper:
 
 def _ended(row: OpenRequest, outcome: Outcome, reason: Reason) -> Ended:
     return Ended(row.id, 0, outcome, reason, Units(), Phases(), row.price_version_id, reply=row.gateway)
-
-

@@ -1,6 +1,7 @@
 """Reading requests again: how one stands, what it said, and stopping it, by the account that owns it."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import msgspec
@@ -63,10 +64,8 @@ class Watch:
         admitted = placed.enqueued.admitted
         resolved, pool = admitted.routed.quoted.resolved, admitted.routed.pool.name
         position = None
-        try:
+        with contextlib.suppress(TimeoutError, QueueUnavailable):  # the sweeper puts it into the queue
             position = await asyncio.wait_for(asyncio.shield(placed.enqueued.depth), ENQUEUE_PATIENCE_S) - 1
-        except (TimeoutError, QueueUnavailable):
-            pass  # it is in Postgres: the sweeper puts it into the queue
         return View(
             id=placed.id,
             status="queued",
@@ -80,7 +79,10 @@ class Watch:
         )
 
     async def view_for(self, secret: str, request_id: str) -> View:
-        """Show a request to the holder of a key. Raises Unauthorized, or NotFound also for another account's request."""
+        """Show a request to the holder of a key.
+
+        Raises Unauthorized, or NotFound also for another account's request.
+        """
         record = await self._record(secret, request_id)
         if record.finished_us is not None:
             return self._view(record, record.outcome or "failed")
@@ -99,7 +101,9 @@ class Watch:
         record = await self._record(secret, request_id)
         if record.finished_us is None or record.outcome is None:
             raise Conflict(
-                "The first call with this Idempotency-Key is still running.", code="idempotency_in_flight", request_id=request_id
+                "The first call with this Idempotency-Key is still running.",
+                code="idempotency_in_flight",
+                request_id=request_id,
             )
         if record.outcome != "succeeded" and record.reason is not None:
             raise failure(request_id, record.reason, record.detail)
@@ -153,7 +157,13 @@ class Watch:
         return record
 
     def _view(
-        self, record: Record, status: Status, *, attempt: int = 0, position: int | None = None, eta_s: float | None = None
+        self,
+        record: Record,
+        status: Status,
+        *,
+        attempt: int = 0,
+        position: int | None = None,
+        eta_s: float | None = None,
     ) -> View:
         return View(
             id=record.id,

@@ -22,8 +22,7 @@ from gateway.flow.respond import Answer, respond
 from gateway.flow.route import route
 from gateway.ledger.admission import Admission, Replay
 from gateway.ledger.keyring import Keyring
-from gateway.queues.port import GatewaySide
-from gateway.queues.port import QueueUnavailable
+from gateway.queues.port import GatewaySide, QueueUnavailable
 from gateway.routing.backlog import Backlog
 from gateway.routing.choice import Routes
 
@@ -91,7 +90,10 @@ class Way:
             self.backlog.ended(placed.enqueued.admitted.routed.pool.name)
 
     def leave(self, enqueued: Enqueued, reason: Reason) -> None:
-        """Stop a request that nobody waits for any more: its worker is told, and its account is settled all the same."""
+        """Stop a request that nobody waits for any more.
+
+        Its worker is told, and its account is settled all the same.
+        """
         task = asyncio.get_running_loop().create_task(self._stop(enqueued, reason))
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)

@@ -38,7 +38,7 @@ class Departures:
                     task.add_done_callback(self._watching.discard)
 
     async def _until_gone(self, placed: Placed, receive: Receive) -> None:
-        """Wait for the end of the connection or of the request, whichever is first (uvicorn reports both as a disconnect)."""
+        """Wait for the end of connection or request: uvicorn reports both as a disconnect."""
         while (await receive())["type"] != "http.disconnect":
             continue
         box = placed.box

@@ -137,7 +137,10 @@ class Endpoint:
         return await self._watch.answer_of(call.secret, replay.request_id)
 
     async def _stream(self, send: Send, placed: Placed, writer: Writer) -> None:
-        """Send deltas as they come, and the end after its charge has committed. A fault before the first byte is a plain error."""
+        """Send deltas as they come, and the end after its charge has committed.
+
+        A fault before the first byte is a plain error.
+        """
         box = placed.box
         assert box is not None
         try:
@@ -154,7 +157,6 @@ class Endpoint:
                 await send({"type": "http.response.body", "body": last, "more_body": False})
         finally:
             self._way.close(placed)
-
 
     async def _last(self, placed: Placed, writer: Writer) -> bytes | None:
         box = placed.box

@@ -17,9 +17,17 @@ Headers = list[tuple[bytes, bytes]]
 
 _JSON = (b"content-type", b"application/json")
 
-_OPENAI_TYPES = {400: "invalid_request_error", 401: "authentication_error", 402: "insufficient_quota", 403: "permission_error",
-                 404: "not_found_error", 409: "conflict_error", 413: "invalid_request_error", 422: "invalid_request_error",
-                 429: "rate_limit_error"}  # fmt: skip
+_OPENAI_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "insufficient_quota",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "invalid_request_error",
+    422: "invalid_request_error",
+    429: "rate_limit_error",
+}
 
 
 def error_headers(error: FaregateError) -> Headers:

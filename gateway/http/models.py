@@ -1,4 +1,7 @@
-"""`GET /v1/models`: an OpenAI list whose rows say what each model does, costs and takes, and whether it can be called now."""
+"""`GET /v1/models`.
+
+An OpenAI list whose rows say what each model does, costs and takes, and whether it can be called now.
+"""
 
 from typing import Any
 
@@ -32,5 +35,7 @@ class ModelsController(Controller):
         await identify(way.keyring, secret_of(request))
         model = way.snapshot().models.get(name.lstrip("/"))
         if model is None:
-            raise NotFound("There is no such model. GET /v1/models lists those that can be called.", code="model_not_found")
+            raise NotFound(
+                "There is no such model. GET /v1/models lists those that can be called.", code="model_not_found"
+            )
         return dict(model_row(model, floor.workers_of(model)))

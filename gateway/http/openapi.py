@@ -8,7 +8,6 @@ import msgspec
 from litestar import Litestar, MediaType, Request, Response, get
 from litestar.datastructures import State
 
-
 from gateway.http.native.bodies import DocumentedSubmitBody
 from gateway.http.openai.bodies import ChatBody, CompletionBody, EmbeddingBody, SpeechBody
 from gateway.version import VERSION
@@ -61,7 +60,8 @@ def _operation(path: str, summary: str, tag: str, body: dict[str, Any]) -> dict[
         "summary": summary,
         "operationId": "post_" + path.strip("/").replace("/", "_"),
         "parameters": [
-            header | {"name": "Idempotency-Key", "description": "A repeat with the same key answers with the same request"}
+            header
+            | {"name": "Idempotency-Key", "description": "A repeat with the same key answers with the same request"}
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": answers | {status: {"description": text} for status, text in _REFUSALS.items()},
@@ -107,7 +107,8 @@ _PAGE = """<!doctype html>
 :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }}
 body {{ max-width: 72rem; margin: 2rem auto; padding: 0 1rem }}
 table {{ border-collapse: collapse; width: 100% }}
-td, th {{ text-align: left; vertical-align: top; padding: .5rem; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent) }}
+td, th {{ text-align: left; vertical-align: top; padding: .5rem }}
+tr {{ border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent) }}
 pre {{ max-height: 24rem; overflow: auto; font-size: .8rem }}
 summary {{ cursor: pointer; opacity: .7 }}
 </style>

@@ -1,4 +1,4 @@
-"""What a queue does, whatever it is made of. `redis.py` and `memory.py` pass one conformance suite."""
+"""What a queue does, whatever it is made of. The Redis sides and the twin in memory pass one conformance suite."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
@@ -8,6 +8,14 @@ import msgspec
 from gateway.contract.events import Ended, Event, Frame
 from gateway.contract.pools import PoolSpec, WorkerStatus
 from gateway.contract.request import Request
+
+
+class QueueUnavailable(Exception):
+    """Redis is away, or did not answer. Whether a change in flight has been made is not known."""
+
+
+class EventsLost(Exception):
+    """Kept events between those that were read and those that are left are gone: what was read cannot be continued."""
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -34,7 +42,10 @@ class Beat(msgspec.Struct, frozen=True):
 
 
 class Swept(msgspec.Struct, frozen=True):
-    """What a sweep of the leases did: how many went back to the queue, and which were given up (their end stands in the settlements)."""
+    """What a sweep of the leases did.
+
+    How many went back to the queue, and which were given up (their end stands in the settlements).
+    """
 
     returned: int
     given_up: list[str]
@@ -71,7 +82,10 @@ class GatewaySide(Protocol):
         ...
 
     async def cancel(self, ended: Ended) -> Literal["removed", "told", "absent"]:
-        """Stop a request: a waiting one is removed and `ended` goes to the settlements in the same step; a leased one's worker is told."""
+        """Stop a request.
+
+        A waiting one is removed and `ended` goes to the settlements in the same step; a leased one's worker is told.
+        """
         ...
 
     async def standing(self, request_id: str) -> Standing:
@@ -83,7 +97,7 @@ class GatewaySide(Protocol):
         ...
 
     def events(self, request_id: str, after: str = "") -> AsyncIterator[tuple[str, Event]]:
-        """Yield the kept events of a request after the entry `after` (an entry id is `attempt-seq`), and go on as they come, to `Ended`."""
+        """Yield the kept events of a request after the entry `after`, and go on as they come, to `Ended`."""
         ...
 
     async def alive(self, gateway: str) -> None:
@@ -119,7 +133,10 @@ class WorkerSide(Protocol):
         ...
 
     async def finish(self, ended: Sequence[Ended]) -> list[str]:
-        """Put terminal events into the settlements, give up their leases, and tell who waits, in one step. Answers the fenced ids: they left no trace."""
+        """Put terminal events into the settlements, give up their leases, and tell who waits, in one step.
+
+        Answers the fenced ids: they left no trace.
+        """
         ...
 
     async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
@@ -127,7 +144,7 @@ class WorkerSide(Protocol):
         ...
 
     async def give_back(self, request_ids: Sequence[str]) -> None:
-        """Return leased requests that did not begin to the front of the queue (a draining worker), at no attempt's cost."""
+        """Return leased requests that did not begin to the front of the queue, at no attempt's cost."""
         ...
 
 
@@ -135,7 +152,10 @@ class SettlerSide(Protocol):
     """What settlers and the sweeper do with the queues of all pools."""
 
     async def settlements(self, pools: Sequence[str], most: int, *, wait_s: float) -> list[tuple[str, Settlement]]:
-        """Read new entries `(pool, entry)`, first those that another settler took and left for 5 s; waits up to `wait_s`."""
+        """Read new entries `(pool, entry)`, first those that another settler took and left for 5 s.
+
+        Waits up to `wait_s`.
+        """
         ...
 
     async def settled(self, entries: Sequence[tuple[str, str]]) -> None:
@@ -151,7 +171,10 @@ class SettlerSide(Protocol):
         ...
 
     async def missing(self, pool: str, request_ids: Sequence[str]) -> list[str] | None:
-        """Say which ids are neither queued, leased nor in the settlements; None when there are too many unsettled to tell."""
+        """Say which ids are neither queued, leased nor in the settlements.
+
+        None when there are too many unsettled to tell.
+        """
         ...
 
     async def gateways(self, silent_s: float) -> set[str]:

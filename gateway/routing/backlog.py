@@ -32,7 +32,10 @@ class Backlog:
         return level
 
     def admit(self, pool: Pool) -> None:
-        """Let one more request come. Raises TooManyRequests, with the time to try again, when the pool's backlog is full."""
+        """Let one more request come.
+
+        Raises TooManyRequests, with the time to try again, when the pool's backlog is full.
+        """
         level = self._level(pool.name)
         if level.waiting >= pool.backlog:
             raise TooManyRequests(

@@ -14,6 +14,7 @@ from gateway.errors import InvalidRequest, NotFound
 from gateway.flow.watch import Watch
 from gateway.http.native.views import request_view
 from gateway.http.raw import read_head
+from gateway.queues.port import EventsLost
 
 _ENTRY_MOST_CHARS = 40
 
@@ -36,7 +37,9 @@ class RequestsController(Controller):
         return Response(request_view(view), headers={"x-request-id": request_id, "cache-control": "no-store"})
 
     @post("/cancel", status_code=200, summary="Stop a request; what was produced is charged as its model declares")
-    async def cancel(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> Response[dict[str, Any]]:
+    async def cancel(
+        self, request: Request[Any, Any, State], request_id: str, watch: Watch
+    ) -> Response[dict[str, Any]]:
         """Stop one request. One that has ended stays as it is."""
         view = await watch.cancel(secret_of(request), request_id)
         return Response(request_view(view), headers={"x-request-id": request_id})
@@ -54,7 +57,7 @@ class RequestsController(Controller):
     async def events(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> ServerSentEvent:
         """Stream the events of a request that keeps them, from the one after `Last-Event-ID`."""
         after = request.headers.get("last-event-id", "")
-        if len(after) > _ENTRY_MOST_CHARS or not after.replace("-", "").isdigit() and after:
+        if len(after) > _ENTRY_MOST_CHARS or (not after.replace("-", "").isdigit() and after):
             raise InvalidRequest("Last-Event-ID is not one that this server gave.", param="Last-Event-ID")
         secret = secret_of(request)
         kept = await watch.events(secret, request_id, after)
@@ -64,11 +67,17 @@ class RequestsController(Controller):
 async def _messages(
     kept: AsyncIterator[tuple[str, Event]], watch: Watch, secret: str, request_id: str
 ) -> AsyncIterator[ServerSentEventMessage]:
-    async for entry, event in kept:
-        if isinstance(event, Ended):
-            break  # its last; what the owner reads of the end is the settled request
-        name, data = _told(event)
-        yield ServerSentEventMessage(data=msgspec.json.encode(data).decode(), event=name, id=entry)
+    try:
+        async for entry, event in kept:
+            if isinstance(event, Ended):
+                break  # its last; what the owner reads of the end is the settled request
+            name, data = _told(event)
+            yield ServerSentEventMessage(data=msgspec.json.encode(data).decode(), event=name, id=entry)
+    except EventsLost:
+        yield ServerSentEventMessage(
+            data='{"message":"Some events are no longer kept; read the request itself."}', event="lost"
+        )
+        return
     final = await watch.settled_view(secret, request_id)
     yield ServerSentEventMessage(data=msgspec.json.encode(request_view(final)).decode(), event="done")
 

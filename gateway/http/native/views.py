@@ -24,7 +24,9 @@ def urls(request_id: str, media: bool = False) -> dict[str, str]:
 
 
 def _instant(unix_us: int | None) -> str | None:
-    return datetime.fromtimestamp(unix_us / 1e6, UTC).isoformat().replace("+00:00", "Z") if unix_us is not None else None
+    return (
+        datetime.fromtimestamp(unix_us / 1e6, UTC).isoformat().replace("+00:00", "Z") if unix_us is not None else None
+    )
 
 
 def _units(units: Units) -> dict[str, int]:

@@ -40,7 +40,10 @@ class TextWriter:
         return b'"text":""'
 
     def end(self, answer: Answer) -> bytes:
-        """Write each choice's finish, then the usage: in a chunk of its own where asked, else beside the last finish."""
+        """Write each choice's finish, then the usage.
+
+        In a chunk of its own where asked, else beside the last finish.
+        """
         usage = b',"usage":' + _encode(text_usage(answer)) + b"}\n\n"
         finishes = self._finishes or [(0, "stop")]
         parts = [self.chunk(choice, self.empty(), _encode(reason)) for choice, reason in finishes]
