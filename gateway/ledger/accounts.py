@@ -11,15 +11,17 @@ from uuid import UUID, uuid4
 
 import msgspec
 from sqlalchemy import func, insert, select, update
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.db.accounts import AccountKind, account, api_key
+from gateway.db.accounts import MOST_NANOS, AccountKind, account, api_key
 from gateway.db.ledger import LEDGER_KINDS, OUTSIDE, LedgerKind, ledger_entry
 from gateway.errors import Conflict, InvalidRequest, NotFound, Unprocessable
-from gateway.ledger.revisions import raise_keys_revision
+from gateway.ledger.revisions import next_keys_revision
 from gateway.ledger.transaction import transaction
-from gateway.money import MAX_NANOS, usd_text
+from gateway.money import usd_text
+
+_MOST = f"at most ${usd_text(MOST_NANOS)}"
 
 MAX_PAGE = 1000
 """The most accounts or keys that one list answers."""
@@ -96,16 +98,16 @@ class Accounts:
         self, account_id: int, amount_nanos: int, *, reason: str = "", transaction_id: UUID | None = None
     ) -> Account:
         """Book money that came in. Raises NotFound or InvalidRequest."""
-        if amount_nanos <= 0:
-            raise InvalidRequest("A top-up is above zero; to take money back, adjust.", param="amount_nanos")
+        if not 0 < amount_nanos <= MOST_NANOS:
+            raise InvalidRequest(f"A top-up is above zero, {_MOST}; to take money back, adjust.", param="amount_nanos")
         return await self._move(account_id, _top_up(amount_nanos, reason, transaction_id))
 
     async def adjust(
         self, account_id: int, amount_nanos: int, *, reason: str, transaction_id: UUID | None = None
     ) -> Account:
         """Correct a balance up or down, with the reason. Raises NotFound, InvalidRequest or Unprocessable."""
-        if amount_nanos == 0:
-            raise InvalidRequest("An adjustment of zero changes nothing.", param="amount_nanos")
+        if amount_nanos == 0 or abs(amount_nanos) > MOST_NANOS:
+            raise InvalidRequest(f"An adjustment is not zero, {_MOST}.", param="amount_nanos")
         if not reason.strip():
             raise InvalidRequest("An adjustment needs its reason.", param="reason")
         movement = Movement(
@@ -115,8 +117,7 @@ class Accounts:
 
     async def set_credit_limit(self, account_id: int, credit_limit_nanos: int) -> Account:
         """Change how far a postpaid account may go below zero. Raises NotFound, InvalidRequest or Unprocessable."""
-        if credit_limit_nanos < 0:
-            raise InvalidRequest("A credit limit is zero or more.", param="credit_limit_nanos")
+        _check_limit(credit_limit_nanos)
         async with transaction(self._engine) as connection:
             found = await _lock(connection, account_id)
             if found.kind != "postpaid":
@@ -155,19 +156,24 @@ class Accounts:
             await connection.execute(
                 update(account).where(account.c.id == account_id).values(suspended_at=func.now() if suspended else None)
             )
-            await raise_keys_revision(connection, api_key.c.account_id == account_id)
+            number = await next_keys_revision(connection)
+            await connection.execute(update(api_key).where(api_key.c.account_id == account_id).values(revision=number))
             return await _show(connection, account_id)
 
 
 def _check_new(new: NewAccount) -> None:
     if not new.name.strip():
         raise InvalidRequest("An account needs a name.", param="name")
-    if not 0 <= new.balance_nanos <= MAX_NANOS:
-        raise InvalidRequest("An opening balance is zero or more.", param="balance_nanos")
+    if not 0 <= new.balance_nanos <= MOST_NANOS:
+        raise InvalidRequest(f"An opening balance is zero or more, {_MOST}.", param="balance_nanos")
     if new.credit_limit_nanos and new.kind == "prepaid":
         raise InvalidRequest("A prepaid account has no credit limit; make it postpaid.", param="credit_limit_nanos")
-    if not 0 <= new.credit_limit_nanos <= MAX_NANOS:
-        raise InvalidRequest("A credit limit is zero or more.", param="credit_limit_nanos")
+    _check_limit(new.credit_limit_nanos)
+
+
+def _check_limit(credit_limit_nanos: int) -> None:
+    if not 0 <= credit_limit_nanos <= MOST_NANOS:
+        raise InvalidRequest(f"A credit limit is zero or more, {_MOST}.", param="credit_limit_nanos")
 
 
 def _top_up(amount_nanos: int, reason: str, transaction_id: UUID | None = None) -> Movement:
@@ -186,7 +192,8 @@ async def _show(connection: AsyncConnection, account_id: int) -> Account:
 
 
 async def _lock(connection: AsyncConnection, account_id: int) -> Account:
-    wanted = select(account).where(account.c.id == account_id).with_for_update()
+    """Lock an account as admission does: new keys may still refer to it."""
+    wanted = select(account).where(account.c.id == account_id).with_for_update(key_share=True)
     row = (await connection.execute(wanted)).mappings().one_or_none()
     if row is None:
         raise _missing()
@@ -220,16 +227,14 @@ async def _book(connection: AsyncConnection, account_id: int, movement: Movement
                 topped_up_nanos=account.c.topped_up_nanos + amount, available_nanos=account.c.available_nanos + amount
             )
         )
-    except IntegrityError:
+    except IntegrityError as error:
+        if "account_topped_up_check" in str(error):
+            raise InvalidRequest(f"All that is topped up is {_MOST}.", param="amount_nanos") from None
         raise Unprocessable(
             "This would take more than the account has; its holds are not available.",
             code="balance_too_low",
             param="amount_nanos",
         ) from None
-    except DBAPIError as error:
-        if "out of range" not in str(error):
-            raise
-        raise InvalidRequest("This is more than money is counted here.", param="amount_nanos") from None
     entry = {
         "transaction_id": movement.transaction_id,
         "kind": LEDGER_KINDS.index(movement.kind),

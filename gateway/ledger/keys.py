@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.db.accounts import account, api_key
 from gateway.errors import InvalidRequest, NotFound, TooManyRequests
 from gateway.ledger.accounts import MAX_PAGE
-from gateway.ledger.revisions import raise_keys_revision
+from gateway.ledger.revisions import next_keys_revision
 from gateway.ledger.transaction import transaction
 from gateway.money import MAX_NANOS
 
@@ -23,7 +23,7 @@ SHOWN_CHARACTERS = len(SCHEME) + 4
 MAX_LIVE_KEYS = 100_000
 """Every gateway holds all live keys in memory: about 40 MB at this bound."""
 
-_SHOWN = [column for column in api_key.c if column.name not in {"hash", "revision", "last_used_at"}]
+_SHOWN = [column for column in api_key.c if column.name not in {"hash", "revision"}]
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     revoked_at: datetime | None
     created_at: datetime
+    last_used_at: datetime | None
 
 
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,9 +80,9 @@ class Keys:
             if owner.one_or_none() is None:
                 raise NotFound("There is no such account.", code="account_not_found", param="account_id")
             await _check_room(connection)
-            made = insert(api_key).values(values).returning(api_key.c.id)
+            number = await next_keys_revision(connection)
+            made = insert(api_key).values(**values, revision=number).returning(api_key.c.id)
             key_id = (await connection.execute(made)).scalar_one()
-            await raise_keys_revision(connection, api_key.c.id == key_id)
             return Issued(key=await _show(connection, key_id), secret=secret)
 
     async def list(self, *, account_id: int | None = None, after_id: int = 0, limit: int = MAX_PAGE) -> Sequence[Key]:
@@ -100,9 +101,9 @@ class Keys:
     async def revoke(self, key_id: int) -> Key:
         """Stop a key for good, within a second in every gateway; revoking it again changes nothing. Raises NotFound."""
         async with transaction(self._engine) as connection:
-            revoked = update(api_key).where(api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
-            if (await connection.execute(revoked.values(revoked_at=func.now()))).rowcount:
-                await raise_keys_revision(connection, api_key.c.id == key_id)
+            number = await next_keys_revision(connection)
+            live = update(api_key).where(api_key.c.id == key_id, api_key.c.revoked_at.is_(None))
+            await connection.execute(live.values(revoked_at=func.now(), revision=number))
             return await _show(connection, key_id)
 
     async def set_budget(self, key_id: int, budget_nanos: int | None) -> Key:

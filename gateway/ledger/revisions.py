@@ -1,20 +1,17 @@
 """The revision of accounts and keys: how gateways notice what has changed."""
 
-from sqlalchemy import ColumnElement, select, update
+from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.accounts import api_key
 from gateway.db.catalog import revision
 
 
-async def raise_keys_revision(connection: AsyncConnection, changed: ColumnElement[bool]) -> None:
-    """Raise the revision and stamp it on the changed keys, as the last step of a transaction.
+async def next_keys_revision(connection: AsyncConnection) -> int:
+    """Raise the revision of keys; the caller stamps it on the keys that it changes then, in the same transaction.
 
     The row of the revision stays locked until the commit, so revisions become visible in their order and
-    a reader that has seen one has seen all before it.
+    a reader that has seen one has seen all before it. To be called before any key is locked: whoever
+    holds a key never waits for the revision.
     """
     raised = update(revision).values(keys=revision.c["keys"] + 1).returning(revision.c["keys"])
-    number = (await connection.execute(raised)).scalar_one()
-    locked = select(api_key.c.id).where(changed).order_by(api_key.c.id).with_for_update()
-    ids = (await connection.execute(locked)).scalars().all()
-    await connection.execute(update(api_key).where(api_key.c.id.in_(ids)).values(revision=number))
+    return int((await connection.execute(raised)).scalar_one())

@@ -1,7 +1,7 @@
-"""One transaction of the slow engine, with Postgres being away told as an error of ours."""
+"""Transactions of the slow engine, with Postgres being away told as an error of ours."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import asyncpg
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,9 +14,26 @@ from gateway.errors import Unavailable
 @asynccontextmanager
 async def transaction(engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
     """Run the block in one transaction. Raises Unavailable while Postgres is away: whether it committed is unknown."""
-    try:
+    with _telling():
         async with engine.begin() as connection:
             yield connection
+
+
+@asynccontextmanager
+async def snapshot(engine: AsyncEngine) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
+    """Read in one consistent snapshot, with asyncpg itself. Raises Unavailable while Postgres is away."""
+    with _telling():
+        async with engine.connect() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None
+            async with driver.transaction(isolation="repeatable_read", readonly=True):
+                yield driver
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    try:
+        yield
     except (SQLAlchemyError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
         if not is_unavailable(error):
             raise

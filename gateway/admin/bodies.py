@@ -1,0 +1,84 @@
+"""What the admin API takes and answers. Amounts are integers in nanos; unknown fields are refused by name."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from gateway.db.accounts import AccountKind
+from gateway.ledger.accounts import Account
+from gateway.ledger.keys import Key
+
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Label = Annotated[str, Meta(max_length=200)]
+Reason = Annotated[str, Meta(max_length=1000)]
+Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Nanos = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+SignedNanos = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Instant = Annotated[datetime, Meta(tz=True)]
+
+
+class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all bodies share."""
+
+
+class CreateAccount(_Body):
+    """A new account; its balance is booked as a top-up."""
+
+    name: Name
+    kind: AccountKind = "prepaid"
+    balance_nanos: Nanos = 0
+    credit_limit_nanos: Nanos = 0
+
+
+class TopUp(_Body):
+    """Money that came in. A repeated `transaction_id` is booked once."""
+
+    amount_nanos: Nanos
+    reason: Reason = ""
+    transaction_id: UUID | None = None
+
+
+class Adjust(_Body):
+    """A correction of a balance, up or down."""
+
+    amount_nanos: SignedNanos
+    reason: Reason
+    transaction_id: UUID | None = None
+
+
+class CreditLimit(_Body):
+    """How far a postpaid account may go below zero."""
+
+    credit_limit_nanos: Nanos
+
+
+class CreateKey(_Body):
+    """A new API key."""
+
+    account_id: Id
+    name: Label = ""
+    budget_nanos: Nanos | None = None
+    expires_at: Instant | None = None
+
+
+class Budget(_Body):
+    """What a key may spend in all; null lifts the limit."""
+
+    budget_nanos: Nanos | None
+
+
+class AccountList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of accounts; `next_after` is the `after` of the next page, null on the last."""
+
+    accounts: list[Account]
+    next_after: int | None
+
+
+class KeyList(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of keys; `next_after` is the `after` of the next page, null on the last."""
+
+    keys: list[Key]
+    next_after: int | None

@@ -1,0 +1,55 @@
+"""`/admin/api/keys`."""
+
+from typing import Annotated
+
+from litestar import Controller, get, post
+from litestar.params import Parameter
+
+from gateway.admin.accounts import After, Limit
+from gateway.admin.bodies import Budget, CreateKey, KeyList
+from gateway.ledger.keys import Issued, Key, Keys, NewKey
+
+KeyId = Annotated[int, Parameter(ge=1, le=2**63 - 1)]
+OfAccount = Annotated[int | None, Parameter(query="account", ge=1, le=2**63 - 1, description="Only of this account.")]
+
+
+class KeysController(Controller):
+    """What callers present."""
+
+    path = "/keys"
+    tags = ("Admin",)
+
+    @post(summary="Make an API key; its secret is shown this once")
+    async def create(self, data: CreateKey, keys: Keys) -> Issued:
+        """Make a key for an account."""
+        return await keys.create(
+            NewKey(
+                account_id=data.account_id,
+                name=data.name,
+                budget_nanos=data.budget_nanos,
+                expires_at=data.expires_at,
+            )
+        )
+
+    @get(summary="All keys, by id; never their secrets")
+    async def list_keys(
+        self, keys: Keys, account_id: OfAccount = None, after: After = 0, limit: Limit = 100
+    ) -> KeyList:
+        """List one page of keys."""
+        page = await keys.list(account_id=account_id, after_id=after, limit=limit)
+        return KeyList(keys=list(page), next_after=page[-1].id if len(page) == limit else None)
+
+    @get("/{key_id:int}", summary="One key")
+    async def show(self, key_id: KeyId, keys: Keys) -> Key:
+        """Show one key."""
+        return await keys.show(key_id)
+
+    @post("/{key_id:int}/revoke", status_code=200, summary="Stop a key for good")
+    async def revoke(self, key_id: KeyId, keys: Keys) -> Key:
+        """Stop a key, within a second in every gateway."""
+        return await keys.revoke(key_id)
+
+    @post("/{key_id:int}/budget", status_code=200, summary="Change what a key may spend in all")
+    async def set_budget(self, key_id: KeyId, data: Budget, keys: Keys) -> Key:
+        """Change or lift a key's budget."""
+        return await keys.set_budget(key_id, data.budget_nanos)
