@@ -1,13 +1,211 @@
 """The gateway process, wired: the only place where its parts meet."""
 
+import asyncio
+import contextlib
 import os
+import random
 import socket
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
 
 import structlog
+from litestar import Litestar
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.handlers import asgi
+from litestar.openapi import OpenAPIConfig
+from litestar.types import ControllerRouterHandler
+
+from gateway.admin.api import admin_router
+from gateway.blobs.local import LocalBlobs
+from gateway.catalog.snapshot import SnapshotSource
+from gateway.db.session import HotSession, is_unavailable, slow_engine
+from gateway.errors import FaregateError, Unavailable
+from gateway.flow.floor import Floor
+from gateway.flow.resend import Resend
+from gateway.flow.watch import Watch
+from gateway.flow.way import Way
+from gateway.http.departures import Departures
+from gateway.http.endpoint import Desk, Endpoint
+from gateway.http.errors import handle_faregate, handle_http, handle_unexpected
+from gateway.http.health import live, metrics, ready
+from gateway.http.models import ModelsController
+from gateway.http.native.requests import RequestsController
+from gateway.http.native.submit import SubmitEndpoint
+from gateway.http.openai.chat import ChatFamily
+from gateway.http.openai.completions import CompletionFamily
+from gateway.http.openai.embeddings import EmbeddingFamily
+from gateway.http.openai.speech import SpeechFamily
+from gateway.http.openapi import openapi_json, openapi_page
+from gateway.http.usage import UsageController
+from gateway.ledger.accounts import Accounts
+from gateway.ledger.admission import Admission
+from gateway.ledger.keyring import Keyring
+from gateway.ledger.keys import Keys
+from gateway.ledger.open_requests import OpenRequests
+from gateway.metrics import Metrics
+from gateway.queues.port import QueueUnavailable
+from gateway.queues.redis_queue import RedisQueues
+from gateway.queues.redis_settler import RedisSettler
+from gateway.queues.replies import Replies
+from gateway.readiness import Readiness
+from gateway.reports.usage import UsageReport
+from gateway.routing.backlog import Backlog
+from gateway.routing.choice import Routes
+from gateway.settings import Settings
+from gateway.version import VERSION
 
 log = structlog.get_logger()
 
 
-def gateway_name() -> str:
-    """Name this process; replies for it are addressed by this name."""
+def process_name() -> str:
+    """Name this process for others: replies are addressed by it, and it never comes twice."""
     return f"{socket.gethostname()[:40]}-{os.getpid()}-{os.urandom(3).hex()}"
+
+
+def is_away(error: BaseException) -> bool:
+    """Say whether an error means that Postgres or Redis is away for the moment."""
+    return isinstance(error, Unavailable | QueueUnavailable) or is_unavailable(error)
+
+
+class Parts:
+    """Everything a gateway process is made of."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.name = process_name()
+        self.engine = slow_engine(settings.database_url)
+        self.session = HotSession(settings.database_url, name=f"faregate snapshot {self.name}")
+        self.keyring = Keyring(self.session, every_s=settings.snapshot_s)
+        self.catalog = SnapshotSource(self.engine, engines=settings.engines, every_s=settings.snapshot_s)
+        self.admission = Admission(settings.database_url, most=settings.admit_batch)
+        self.queues = RedisQueues(settings.redis_url)
+        self.settler_side = RedisSettler(settings.redis_url, self.name)
+        self.open_requests = OpenRequests(self.engine)
+        self.backlog = Backlog()
+        self.way = Way(
+            name=self.name,
+            snapshot=self.catalog.snapshot,
+            keyring=self.keyring,
+            routes=Routes(self.catalog.snapshot, random.Random()),
+            backlog=self.backlog,
+            admission=self.admission,
+            queue=self.queues.pool,
+        )
+        self.replies = Replies(self.queues.channels, self.name, self.way.mailboxes.deliver, self.way.mailboxes.gap)
+        self.watch = Watch(self.way, self.open_requests, self.catalog.snapshot)
+        self.resend = Resend(self.way, self.settler_side, self.open_requests, is_away)
+        self.departures = Departures()
+        self.floor = Floor(self.name, self.catalog.snapshot, self.queues.pool, self.backlog)
+        self.metrics = Metrics()
+        self.readiness = Readiness(
+            refreshed_at=lambda: min(self.keyring.refreshed_at, self.catalog.refreshed_at),
+            queue_away=lambda: self.floor.queue_away,
+        )
+        self.desk = Desk(self.way, self.watch, self.departures, self.metrics, settings.max_body_bytes)
+
+    @contextlib.asynccontextmanager
+    async def running(self, _: Litestar) -> AsyncIterator[None]:
+        """Run what goes on beside the calls, from the first call to the last."""
+        stopping = asyncio.Event()
+        tasks = [
+            _guarded(name, work)
+            for name, work in (
+                ("keyring", self.keyring.run(stopping)),
+                ("catalog", self.catalog.run(stopping)),
+                ("replies", self._listen()),
+                ("floor", self.floor.run()),
+                ("resend", self.resend.run()),
+                ("departures", self.departures.run()),
+            )
+        ]
+        try:
+            yield
+        finally:
+            stopping.set()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.close()
+
+    async def _listen(self) -> None:
+        """Open the reply channel as soon as Redis is there."""
+        while True:
+            try:
+                await self.replies.open()
+            except QueueUnavailable:
+                await asyncio.sleep(0.2)
+            else:
+                return
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.admission.close()
+        await self.session.close()
+        await self.queues.close()
+        await self.settler_side.close()
+        await self.engine.dispose()
+
+
+def _guarded(name: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    """Start work that is never to end; when it does by a fault, the process ends with it and is started afresh."""
+    task = asyncio.create_task(work, name=name)
+
+    def ended(done: "asyncio.Task[None]") -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.critical("gateway.fault", task=name, exc_info=error)
+            os._exit(70)
+
+    task.add_done_callback(ended)
+    return task
+
+
+def create_app(settings: Settings) -> Litestar:
+    """Make the gateway's ASGI application."""
+    parts = Parts(settings)
+    families = (ChatFamily(), CompletionFamily(), EmbeddingFamily(), SpeechFamily())
+    hot: Sequence[ControllerRouterHandler] = [
+        asgi(family.path, copy_scope=False)(Endpoint(family, parts.desk).__call__) for family in families
+    ]
+    submit = SubmitEndpoint(parts.desk)
+    given = {
+        "way": parts.way,
+        "watch": parts.watch,
+        "floor": parts.floor,
+        "blobs": LocalBlobs(settings.blob_dir),
+        "readiness": parts.readiness,
+        "metrics": parts.metrics,
+        "usage_report": UsageReport(parts.engine),
+    }
+    return Litestar(
+        route_handlers=[
+            *hot,
+            asgi(submit.path, copy_scope=False)(submit.__call__),
+            RequestsController,
+            ModelsController,
+            UsageController,
+            admin_router(settings, Accounts(parts.engine), Keys(parts.engine), UsageReport(parts.engine)),
+            live,
+            ready,
+            metrics,
+            openapi_json,
+            openapi_page,
+        ],
+        dependencies={name: Provide(_giving(part), sync_to_thread=False) for name, part in given.items()},
+        exception_handlers={
+            FaregateError: handle_faregate,
+            HTTPException: handle_http,
+            Exception: handle_unexpected,
+        },
+        lifespan=[parts.running],
+        openapi_config=OpenAPIConfig(title="Faregate", version=VERSION, path="/openapi/litestar"),
+        request_max_body_size=settings.max_body_bytes,
+        debug=False,
+    )
+
+
+def _giving(part: Any) -> Any:
+    def give() -> Any:
+        return part
+
+    return give

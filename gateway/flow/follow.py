@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gateway.contract.events import AudioDelta, Ended, Frame, Settled, TextDelta
+from gateway.contract.states import Reason
 from gateway.errors import EngineFailed, FaregateError
 from gateway.flow.enqueue import Enqueued
 from gateway.queues.order import Order
@@ -40,6 +41,7 @@ class Mailbox:
         "failure",
         "id",
         "settled",
+        "stop_reason",
         "streams",
     )
 
@@ -52,6 +54,7 @@ class Mailbox:
         self.ended: Ended | None = None
         self.settled: Settled | None = None
         self.failure: FaregateError | None = None
+        self.stop_reason: Reason = "client_gone"
         self._order = Order()
         self._done = False
         self._wake: asyncio.Future[None] | None = None
@@ -72,9 +75,7 @@ class Mailbox:
         event = frame.event
         verdict = self._order.judge(frame.attempt, frame.seq, last=isinstance(event, Ended))
         if verdict == "gap":
-            self.fail(
-                EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=self.id)
-            )
+            self.fail(_incomplete(self.id))
         elif verdict == "restarted":
             self.fail(
                 EngineFailed("The worker was lost in the middle of the answer.", code="worker_lost", request_id=self.id)
@@ -100,10 +101,10 @@ class Mailbox:
         if wake is not None and not wake.done():
             wake.set_result(None)
 
-    def fail(self, error: FaregateError) -> None:
-        """End the waiting with an error. The request itself goes on being accounted for."""
+    def fail(self, error: FaregateError, reason: Reason = "client_gone") -> None:
+        """End the waiting with an error. The request is stopped for this reason, and accounted for all the same."""
         if not self._done:
-            self.failure = self.failure or error
+            self.failure, self.stop_reason = error, reason
             self._done = True
         self._rouse()
 
@@ -157,6 +158,12 @@ class Mailboxes:
         if box is not None:
             box.deliver(frame)
 
+    def gap(self) -> None:
+        """Break off the streams: the reply channel was away, so some of their deltas may be lost. Whole answers are looked for."""
+        for box in self:
+            if box.streams and not box.done:
+                box.fail(_incomplete(box.id))
+
     def __iter__(self) -> Iterator[Mailbox]:
         """Go over the open ones as they are now."""
         return iter(list(self._open.values()))
@@ -164,3 +171,7 @@ class Mailboxes:
     def __len__(self) -> int:
         """Count the open ones."""
         return len(self._open)
+
+
+def _incomplete(request_id: str) -> EngineFailed:
+    return EngineFailed("A part of the answer was lost on the way.", code="answer_incomplete", request_id=request_id)

@@ -61,8 +61,9 @@ class Resend:
                 continue
             admitted = box.enqueued.admitted
             if age_s > admitted.deadline_s + DEADLINE_GRACE_S:
-                box.fail(DeadlineExceeded("The deadline passed before there was an answer.", request_id=box.id))
-                self._way.leave(box.enqueued, "deadline")
+                box.fail(
+                    DeadlineExceeded("The deadline passed before there was an answer.", request_id=box.id), "deadline"
+                )
             elif box.settled is not None:
                 self._await_output(box, now_s)
             else:

@@ -84,12 +84,15 @@ class Way:
             self.close(placed)
 
     def close(self, placed: Placed) -> None:
-        """Forget the mailbox of a caller who has been answered."""
-        if placed.box is not None:
-            self.mailboxes.close(placed.box)
+        """Forget the mailbox of a caller who has been answered; stop the request of one whose waiting broke off."""
+        box = placed.box
+        if box is not None:
+            self.mailboxes.close(box)
             self.backlog.ended(placed.enqueued.admitted.routed.pool.name)
+            if box.failure is not None and box.settled is None:
+                self._leave(placed.enqueued, box.stop_reason)
 
-    def leave(self, enqueued: Enqueued, reason: Reason) -> None:
+    def _leave(self, enqueued: Enqueued, reason: Reason) -> None:
         """Stop a request that nobody waits for any more.
 
         Its worker is told, and its account is settled all the same.

@@ -9,7 +9,7 @@ import asyncio
 from litestar.types import Receive
 
 from gateway.errors import Conflict
-from gateway.flow.way import Placed, Way
+from gateway.flow.way import Placed
 
 LOOK_S = 0.2
 
@@ -17,8 +17,7 @@ LOOK_S = 0.2
 class Departures:
     """Watches the connections of waiting callers."""
 
-    def __init__(self, way: Way) -> None:
-        self._way = way
+    def __init__(self) -> None:
         self._new: list[tuple[Placed, Receive]] = []
         self._watching: set[asyncio.Task[None]] = set()
 
@@ -43,5 +42,4 @@ class Departures:
             continue
         box = placed.box
         if box is not None and not box.done:
-            self._way.leave(placed.enqueued, "client_gone")
             box.fail(Conflict("The caller has left.", code="cancelled", request_id=placed.id))
