@@ -8,6 +8,8 @@ which is cancelled half-way is charged for what was produced.
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from gateway.contract.events import AudioDelta, Delta, Frame, Output, Progress
 from gateway.contract.inputs import Input
 from gateway.contract.phases import Phases
@@ -69,12 +71,21 @@ class Run:
         self.forward_began = True
 
     def emit(self, delta: Delta) -> None:
-        """Send the next piece of output to whoever watches. Cheap; on the event loop only."""
+        """Send the next piece of output to whoever watches. Cheap; on the event loop only.
+
+        Sound goes to a caller who streams it and never into the event log: media are not for Redis.
+        """
         request = self.request
-        if request.stream or (request.keep and type(delta) is not AudioDelta):
-            seq = self.deltas
-            self.deltas = seq + 1
-            self.sink(request, Frame(request.id, self.attempt, seq, delta))
+        if type(delta) is AudioDelta:
+            if not request.stream:
+                return
+            if request.keep:
+                request = msgspec.structs.replace(request, keep=False)
+        elif not request.stream and not request.keep:
+            return
+        seq = self.deltas
+        self.deltas = seq + 1
+        self.sink(request, Frame(request.id, self.attempt, seq, delta))
 
     def progress(self, fraction: float) -> None:
         """Say how far the attempt is, from 0 to 1. On the event loop only."""

@@ -115,8 +115,6 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """What a caller may read about a failure; never a prompt, a path or a stack."""
     forward_began: bool = False
     """Whether the engine had begun its work: what a cancelled per-request price depends on."""
-    deltas: int = 0
-    """How many deltas the attempt sent: a reader who has fewer has lost the tail."""
 
 
 class Settled(msgspec.Struct, frozen=True, array_like=True, tag=6):

@@ -1,0 +1,97 @@
+"""The three loops of a worker on its queue: take, heartbeat, and hear of cancelled requests."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from gateway.contract.pools import WorkerStatus
+from gateway.queues.port import QueueUnavailable, WorkerSide
+from workers.engine import Engine
+from workers.run import Runner
+from workers.waiting import Backoff, happens_within
+
+log = structlog.get_logger()
+
+FULL_S = 0.25
+"""How long a full worker waits for a slot before it asks its engine again: KV space comes free without an end, too."""
+
+
+class Consumer:
+    """Takes what its engine has room for, and keeps the leases of what it holds."""
+
+    def __init__(
+        self, queue: WorkerSide, engine: Engine, runner: Runner, *, max_concurrency: int, take_wait_s: float
+    ) -> None:
+        self._queue = queue
+        self._engine = engine
+        self._runner = runner
+        self._max_concurrency = max_concurrency
+        self._take_wait_s = take_wait_s
+
+    async def take(self, stopping: asyncio.Event) -> None:
+        """Take and start requests until told to stop. A take under way is waited for: what it brings is under lease."""
+        backoff = Backoff("take.retry")
+        while not stopping.is_set():
+            free = await self._room()
+            if not free:
+                continue
+            try:
+                taken = await self._queue.take(free, wait_s=self._take_wait_s)
+            except QueueUnavailable as error:
+                await backoff.pause(error)
+                continue
+            backoff.reset()
+            if stopping.is_set():
+                await self._return([item.request.id for item in taken])
+                return
+            for item in taken:
+                self._runner.start(item)
+            await asyncio.sleep(0)  # every task takes its first step, so that the engine knows how full it is
+
+    async def _return(self, request_ids: Sequence[str]) -> None:
+        """Give back what came too late; where that fails, their leases will be over soon."""
+        try:
+            await self._queue.give_back(request_ids)
+        except QueueUnavailable as error:
+            log.warning("take.not_returned", requests=len(request_ids), error=str(error))
+
+    async def _room(self) -> int:
+        """Answer the free slots; where there are none, wait for an end or for a moment, and answer 0."""
+        runner = self._runner
+        runner.freed.clear()
+        free = min(self._engine.capacity(), self._max_concurrency - len(runner.held))
+        if free > 0:
+            return free
+        await happens_within(runner.freed, FULL_S)
+        return 0
+
+    async def beat(self, every_s: float, status: Callable[[], WorkerStatus]) -> None:
+        """Keep all leases with one command each `every_s`, and stop what the answer names. Runs until cancelled."""
+        runner = self._runner
+        backoff = Backoff("beat.retry")
+        while True:
+            held = dict(runner.held)
+            try:
+                beat = await self._queue.beat(list(held), status())
+            except QueueUnavailable as error:
+                await backoff.pause(error)
+                continue
+            backoff.reset()
+            for request_id in beat.lost:
+                runner.stop(request_id, held.get(request_id, 0), "lost")
+            for request_id in beat.cancelled:
+                runner.stop(request_id, held.get(request_id, 0), "cancelled")
+            await asyncio.sleep(every_s)
+
+    async def hear_cancels(self) -> None:
+        """Stop requests as they are cancelled. Runs until cancelled; what is missed comes with a heartbeat."""
+        runner = self._runner
+        backoff = Backoff("cancels.retry")
+        while True:
+            try:
+                async for request_id in self._queue.cancels():
+                    runner.stop(request_id, runner.held.get(request_id, 0), "cancelled")
+                    backoff.reset()
+            except QueueUnavailable as error:
+                await backoff.pause(error)

@@ -1,0 +1,137 @@
+"""The engine `fake`: deterministic words and vectors, paced and broken as told."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+
+from gateway.contract.events import Output, TextOutput, VectorOutput
+from gateway.contract.inputs import EmbeddingInput, SpeechInput
+from gateway.contract.pools import ModelState, ServedModel
+from workers.engine import EngineError, EngineLost, RefusedInput, Report, Run
+from workers.engines.fake.conduct import Conduct, asked, usual
+from workers.engines.fake.embed import embed, texts_of
+from workers.engines.fake.options import FakeOptions, read_options
+from workers.engines.fake.pacer import Pacer, Stream
+from workers.engines.fake.script import Script, prompt_of, script_of
+
+
+class _Model:
+    """A loaded model, and how many requests of it run."""
+
+    __slots__ = ("conduct", "interval_s", "options", "running")
+
+    def __init__(self, options: FakeOptions) -> None:
+        self.options = options
+        self.conduct = usual(options)
+        self.interval_s = options.interval_ms / 1000
+        self.running = 0
+
+
+class FakeEngine:
+    """Answers chat, completion and embedding without a model.
+
+    Models of one pool share its queue, so `capacity` is that of the fullest of them: give a model of small
+    capacity a pool of its own.
+    """
+
+    def __init__(self, models_dir: Path) -> None:
+        self._models: dict[str, _Model] = {}
+        self._pacer = Pacer()
+        self._failure: EngineLost | None = None
+
+    async def load(self, models: Sequence[ServedModel], report: Report) -> None:
+        """Read the options of each model."""
+        for model in models:
+            try:
+                self._models[model.name] = _Model(read_options(model.options))
+            except msgspec.ValidationError as error:
+                report(model.name, ModelState(state="failed", detail=str(error)))
+            else:
+                report(model.name, ModelState(state="ready"))
+
+    def capacity(self) -> int:
+        """Say how many requests of any model could start now."""
+        return min((model.options.capacity - model.running for model in self._models.values()), default=0)
+
+    def failure(self) -> Exception | None:
+        """Say that the engine was lost on purpose."""
+        return self._failure
+
+    async def unload(self) -> None:
+        """Forget the models."""
+        self._models.clear()
+
+    def run(self, run: Run) -> Output | Coroutine[Any, Any, Output]:
+        """Answer at once where nothing is to be waited for, else at the model's pace."""
+        model = self._models[run.request.model]
+        given = run.input
+        if isinstance(given, EmbeddingInput):
+            return self._embed(run, model, given)
+        if isinstance(given, SpeechInput):
+            raise RefusedInput("The fake engine does not speak: call a model of the engine speech.")
+        prompt = prompt_of(given)
+        run.units.input_tokens = len(prompt.split())
+        conduct = model.conduct
+        if "fake:" in prompt:
+            conduct = asked(prompt, run.attempt, conduct)
+        if conduct.freeze_s:
+            time.sleep(conduct.freeze_s)
+        if conduct.fault not in ("none", "hang"):
+            self._break(conduct)
+        script = script_of(given, conduct.tokens)
+        if conduct.wait_s or model.interval_s or conduct.fault == "hang":
+            return self._paced(run, model, conduct, script)
+        return self._at_once(run, script)
+
+    def _break(self, conduct: Conduct) -> NoReturn:
+        match conduct.fault:
+            case "refuse":
+                raise RefusedInput("The fake engine was told to refuse this.")
+            case "lose":
+                self._failure = EngineLost("told to be lost")
+                raise self._failure
+            case "crash":
+                os.kill(os.getpid(), signal.SIGKILL)
+        raise EngineError("The fake engine was told to fail.")
+
+    def _at_once(self, run: Run, script: Script) -> TextOutput:
+        began = time.perf_counter_ns()
+        run.began()
+        if run.watched:
+            for choice in script.deltas:
+                for delta in choice:
+                    run.emit(delta)
+        run.units.output_tokens = script.tokens
+        run.phases.forward_us = (time.perf_counter_ns() - began) // 1000
+        return script.output
+
+    async def _paced(self, run: Run, model: _Model, conduct: Conduct, script: Script) -> TextOutput:
+        began = time.perf_counter_ns()
+        model.running += 1
+        run.began()
+        try:
+            if conduct.fault == "hang":
+                await asyncio.get_running_loop().create_future()
+            if conduct.wait_s:
+                await asyncio.sleep(conduct.wait_s)
+            if not model.interval_s:
+                return self._at_once(run, script)
+            await self._pacer.play(Stream(run, script.deltas, model.interval_s))
+            return script.output
+        finally:
+            model.running -= 1
+            run.phases.forward_us = (time.perf_counter_ns() - began) // 1000
+
+    def _embed(self, run: Run, model: _Model, given: EmbeddingInput) -> VectorOutput:
+        began = time.perf_counter_ns()
+        run.began()
+        output = embed(given, model.options.dimensions)
+        run.units.input_tokens = sum(len(text.split()) for text in texts_of(given))
+        run.phases.forward_us = (time.perf_counter_ns() - began) // 1000
+        return output
