@@ -75,9 +75,10 @@ class Parts:
         self.settings = settings
         self.name = process_name()
         self.engine = slow_engine(settings.database_url)
-        self.session = HotSession(settings.database_url, name=f"faregate snapshot {self.name}")
-        self.keyring = Keyring(self.session, every_s=settings.snapshot_s)
-        self.catalog = SnapshotSource(self.engine, engines=settings.engines, every_s=settings.snapshot_s)
+        self.key_session = HotSession(settings.database_url, name="faregate keyring")
+        self.catalog_session = HotSession(settings.database_url, name="faregate catalog")
+        self.keyring = Keyring(self.key_session, every_s=settings.snapshot_s)
+        self.catalog = SnapshotSource(self.catalog_session, engines=settings.engines, every_s=settings.snapshot_s)
         self.admission = Admission(settings.database_url, most=settings.admit_batch)
         self.queues = RedisQueues(settings.redis_url)
         self.settler_side = RedisSettler(settings.redis_url, self.name)
@@ -85,18 +86,18 @@ class Parts:
         self.backlog = Backlog()
         self.way = Way(
             name=self.name,
-            snapshot=self.catalog.snapshot,
+            snapshot=self.catalog.current,
             keyring=self.keyring,
-            routes=Routes(self.catalog.snapshot, random.Random()),
+            routes=Routes(self.catalog.current, random.Random()),
             backlog=self.backlog,
             admission=self.admission,
             queue=self.queues.pool,
         )
         self.replies = Replies(self.queues.channels, self.name, self.way.mailboxes.deliver, self.way.mailboxes.gap)
-        self.watch = Watch(self.way, self.open_requests, self.catalog.snapshot)
+        self.watch = Watch(self.way, self.open_requests, self.catalog.current)
         self.resend = Resend(self.way, self.settler_side, self.open_requests, is_away)
         self.departures = Departures()
-        self.floor = Floor(self.name, self.catalog.snapshot, self.queues.pool, self.backlog)
+        self.floor = Floor(self.name, self.catalog.current, self.queues.pool, self.backlog)
         self.metrics = Metrics()
         self.readiness = Readiness(
             refreshed_at=lambda: min(self.keyring.refreshed_at, self.catalog.refreshed_at),
@@ -141,7 +142,8 @@ class Parts:
     async def close(self) -> None:
         """Close all connections."""
         await self.admission.close()
-        await self.session.close()
+        await self.key_session.close()
+        await self.catalog_session.close()
         await self.queues.close()
         await self.settler_side.close()
         await self.engine.dispose()

@@ -159,7 +159,7 @@ class Mailboxes:
             box.deliver(frame)
 
     def gap(self) -> None:
-        """Break off the streams: the reply channel was away, so some of their deltas may be lost. Whole answers are looked for."""
+        """Break off the streams: some of their deltas may be lost. Whole answers are looked for."""
         for box in self:
             if box.streams and not box.done:
                 box.fail(_incomplete(box.id))
