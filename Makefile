@@ -1,0 +1,60 @@
+# Each target sets up what it needs by itself, in .venv. Needs Python 3.11 or newer, pip and make.
+.DEFAULT_GOAL := help
+.PHONY: help run test test-vllm lint typecheck bench bench-peers lock clean
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
+BIN := .venv/bin
+INSTALL := $(PYTHON) deploy/install.py
+
+ENGINES ?= speech,vllm
+DATA ?= data
+PORT ?= 8080
+TESTS ?= tests
+WORKERS ?= 2
+# pytest's exit code when TESTS= leaves nothing to run
+NONE_CHOSEN := [ $$? -eq 5 ]
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## Start everything: ENGINES=speech,vllm DATA=data PORT=8080
+	@$(INSTALL) run
+ifneq (,$(findstring vllm,$(ENGINES)))
+	@$(INSTALL) vllm || echo "faregate: going on without vLLM: tiny-llama and tiny-embed are left out"
+endif
+	@exec $(BIN)/faregate up --data $(DATA) --port $(PORT) --engines $(ENGINES)
+
+test: ## Run all tests but those of vLLM: TESTS=tests WORKERS=2
+	@$(INSTALL) test
+	@$(BIN)/python -m pytest -n $(WORKERS) -m "not vllm and not chaos" $(TESTS) || $(NONE_CHOSEN)
+	@$(BIN)/python -m pytest -m "chaos and not vllm" $(TESTS) || $(NONE_CHOSEN)
+
+test-vllm: ## Run the tests of the real vLLM, installed first
+	@$(INSTALL) test
+	@$(INSTALL) vllm
+	@$(BIN)/python -m pytest -m vllm $(TESTS)
+
+lint: ## Check style, formatting and layers
+	@$(INSTALL) test
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+
+typecheck: ## Check the types of gateway and workers, strictly
+	@$(INSTALL) test
+	@$(BIN)/mypy
+
+bench: ## Measure requests per second, CPU and latency; prints a table
+	@$(INSTALL) test
+	@$(BIN)/python -m bench
+
+bench-peers: ## The same beside LiteLLM's proxy, which is installed first
+	@$(INSTALL) test
+	@$(BIN)/python -m bench --peers
+
+lock: ## Resolve constraints.txt and its like anew
+	@$(INSTALL) test
+	@BIN=$(BIN) deploy/lock
+
+clean: ## Remove what was installed and built, not the data
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

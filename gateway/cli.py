@@ -1,0 +1,83 @@
+"""The command `faregate`. A command's module is imported when the command is used, so that `--help` is quick."""
+
+import importlib
+import signal
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+import msgspec
+
+from gateway.errors import FaregateError
+from gateway.settings import SettingsError
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A command before it is imported: where it is, and its line in `faregate --help`."""
+
+    module: str
+    line: str
+
+
+COMMANDS = {
+    "up": Entry("up", "Start everything on this machine and keep it running."),
+    "accounts": Entry("accounts", "Create accounts, show what they have, book top-ups."),
+    "keys": Entry("keys", "Create, list and revoke API keys."),
+    "catalog": Entry("catalog", "Check, compare, apply and export catalog.yaml."),
+    "usage": Entry("usage", "Show what was used and charged."),
+    "books": Entry("books", "Verify that the books add up."),
+    "models": Entry("models", "List models; make tiny ones from code."),
+    "gateway": Entry("serve", "Run one gateway: the HTTP API."),
+    "settler": Entry("serve", "Run one settler: charges what has ended, puts back what was lost."),
+    "worker": Entry("worker", "Run one worker of a pool."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name, and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Name the commands in the order a newcomer meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module = importlib.import_module(f"gateway.commands.{entry.module}")
+        found: list[click.Command] = module.commands
+        return next(command for command in found if command.name == cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.line) for name, entry in COMMANDS.items()])
+
+
+def release() -> str:
+    """Answer the version of this release."""
+    try:
+        return version("faregate")
+    except PackageNotFoundError:
+        return "unreleased"
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(release(), prog_name="faregate")
+def faregate() -> None:
+    """Faregate: one API for many models, each request priced before it runs and charged exactly once."""
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is one line on the error stream."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        faregate(prog_name="faregate")
+    except (FaregateError, SettingsError) as error:
+        click.echo(f"faregate: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
