@@ -24,7 +24,7 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What all bodies share."""
 
 
-class CreateAccount(_Body):
+class CreateAccount(_Body, frozen=True):
     """A new account; its balance is booked as a top-up."""
 
     name: Name
@@ -33,7 +33,7 @@ class CreateAccount(_Body):
     credit_limit_nanos: Nanos = 0
 
 
-class TopUp(_Body):
+class TopUp(_Body, frozen=True):
     """Money that came in. A repeated `transaction_id` is booked once."""
 
     amount_nanos: Nanos
@@ -41,7 +41,7 @@ class TopUp(_Body):
     transaction_id: UUID | None = None
 
 
-class Adjust(_Body):
+class Adjust(_Body, frozen=True):
     """A correction of a balance, up or down."""
 
     amount_nanos: SignedNanos
@@ -49,13 +49,13 @@ class Adjust(_Body):
     transaction_id: UUID | None = None
 
 
-class CreditLimit(_Body):
+class CreditLimit(_Body, frozen=True):
     """How far a postpaid account may go below zero."""
 
     credit_limit_nanos: Nanos
 
 
-class CreateKey(_Body):
+class CreateKey(_Body, frozen=True):
     """A new API key."""
 
     account_id: Id
@@ -64,7 +64,7 @@ class CreateKey(_Body):
     expires_at: Instant | None = None
 
 
-class Budget(_Body):
+class Budget(_Body, frozen=True):
     """What a key may spend in all; null lifts the limit."""
 
     budget_nanos: Nanos | None

@@ -16,7 +16,7 @@ def admin_guard(admin_key: str) -> Guard:
     wanted = sha256(admin_key.encode()).digest()
 
     def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        kind, _, rest = connection.headers.get("authorization", "").partition(" ")
+        kind, _space, rest = connection.headers.get("authorization", "").partition(" ")
         given = sha256(rest.strip().encode("utf-8", "surrogatepass")).digest()
         if not hmac.compare_digest(given, wanted) or kind.lower() != "bearer":
             raise Unauthorized(

@@ -7,8 +7,8 @@ from litestar import Controller, Request, Response, get
 from litestar.datastructures import State
 
 from gateway.flow.authenticate import identify
+from gateway.flow.way import Way
 from gateway.http.native.requests import secret_of
-from gateway.ledger.keyring import Keyring
 from gateway.reports.answers import OwnUsageOperation, usage_answer
 from gateway.reports.query import read_format, read_own_query
 from gateway.reports.usage import UsageReport
@@ -23,11 +23,9 @@ class UsageController(Controller):
     @get(
         summary="What this key used and spent, by hour, day, model, task or outcome", operation_class=OwnUsageOperation
     )
-    async def read(
-        self, request: Request[Any, Any, State], keyring: Keyring, usage_report: UsageReport
-    ) -> Response[Any]:
+    async def read(self, request: Request[Any, Any, State], way: Way, usage_report: UsageReport) -> Response[Any]:
         """Answer from the hourly sums: whole hours in UTC, amounts in nanos and as exact decimals."""
-        caller = await identify(keyring, secret_of(request))
+        caller = await identify(way.keyring, secret_of(request))
         given = request.query_params
         query = read_own_query(given, datetime.now(UTC), caller.key_id)
         wanted = read_format(given, request.headers.get("accept", ""))

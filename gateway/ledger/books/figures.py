@@ -1,0 +1,41 @@
+"""What a check of the books says, and the report of all."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+Verdict = Literal["holds", "broken", "not drained"]
+"""`not drained`: the statement is about a drained system, and requests are still open."""
+
+MOST_OFFENDERS = 10
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One statement with its two figures. Amounts are in nanos."""
+
+    invariant: str
+    """`I1` to `I13`."""
+    statement: str
+    left_name: str
+    left: int
+    right_name: str
+    right: int
+    difference: int
+    verdict: Verdict
+    broken: int = 0
+    """How many rows contradict the statement."""
+    offenders: tuple[str, ...] = ()
+    """The first ten of them."""
+    note: str = ""
+
+
+class BooksReport(msgspec.Struct, frozen=True, kw_only=True):
+    """All checks of one snapshot."""
+
+    checked_at: datetime
+    open_requests: int
+    usage_rows: int
+    holds: bool
+    """Whether nothing is broken."""
+    checks: tuple[Check, ...]
