@@ -99,6 +99,7 @@ class Parts:
         self.departures = Departures()
         self.floor = Floor(self.name, self.catalog.current, self.queues.pool, self.backlog)
         self.metrics = Metrics()
+        self.metrics.waiting.set_function(lambda: len(self.way.mailboxes))
         self.readiness = Readiness(
             refreshed_at=lambda: min(self.keyring.refreshed_at, self.catalog.refreshed_at),
             queue_away=lambda: self.floor.queue_away,

@@ -16,7 +16,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._answers = Counter(
-            "faregate_requests", "Calls answered by this gateway", ["model", "code"], registry=self.registry
+            "faregate_requests", "Calls answered by this gateway", ["model"], registry=self.registry
         )
         self._seconds = Histogram(
             "faregate_request_seconds",
@@ -41,17 +41,13 @@ class Metrics:
         known = self._ok.get(model)
         if known is None:
             known = self._ok[model] = (
-                self._answers.labels(model, "ok"),
+                self._answers.labels(model),
                 self._seconds.labels(model),
                 self._charged.labels(model),
             )
         known[0].inc()
         known[1].observe(total_us / 1e6)
         known[2].inc(charge_nanos)
-
-    def failed(self, model: str, code: str) -> None:
-        """Count a call that ran and did not succeed."""
-        self._answers.labels(model, code).inc()
 
     def refused(self, code: str) -> None:
         """Count a call that was refused before it ran."""

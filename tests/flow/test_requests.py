@@ -1,0 +1,180 @@
+"""The native family: waiting or not, reading again, events, cancelling, repeating."""
+
+import json
+import time
+
+import httpx
+import pytest
+
+from tests.system import System
+
+CHAT = {"messages": [{"role": "user", "content": "hello"}]}
+
+
+def submit(client: httpx.Client, model: str = "fake-chat", **more: object) -> httpx.Response:
+    headers = more.pop("headers", None)
+    return client.post("/v1/requests", json={"model": model, "input": CHAT} | more, headers=headers)  # type: ignore[arg-type]
+
+
+def finished(client: httpx.Client, request_id: str, within_s: float = 20.0) -> dict[str, object]:
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        shown: dict[str, object] = client.get(f"/v1/requests/{request_id}").json()
+        if shown["status"] not in ("queued", "running"):
+            return shown
+        time.sleep(0.05)
+    raise AssertionError(f"{request_id} did not end within {within_s} s")
+
+
+def events(client: httpx.Client, request_id: str, after: str = "") -> list[tuple[str, str, dict[str, object]]]:
+    headers = {"last-event-id": after} if after else {}
+    told: list[tuple[str, str, dict[str, object]]] = []
+    entry = name = ""
+    with client.stream("GET", f"/v1/requests/{request_id}/events", headers=headers) as answer:
+        assert answer.status_code == 200
+        for line in answer.iter_lines():
+            field, _, value = line.partition(": ")
+            if field == "id":
+                entry = value
+            elif field == "event":
+                name = value
+            elif field == "data":
+                told.append((entry, name, json.loads(value)))
+    return told
+
+
+def test_an_asynchronous_request_is_accepted_and_can_be_read_when_it_has_ended(system: System) -> None:
+    with system.client() as client:
+        accepted = submit(client, metadata={"order": "17"})
+        assert accepted.status_code == 202
+        told = accepted.json()
+        assert told["status"] == "queued"
+        assert told["hold_nanos"] == 1_000_000
+        assert accepted.headers["location"] == told["urls"]["get"]
+        shown = finished(client, told["id"])
+        assert shown["status"] == "succeeded"
+        assert shown["charge_nanos"] == 1_000_000
+        assert shown["output"]["choices"][0]["text"]  # type: ignore[index]
+        assert shown["metadata"] == {"order": "17"}
+
+
+def test_waiting_long_enough_gives_the_answer_at_once(system: System) -> None:
+    with system.client() as client:
+        answer = submit(client, headers={"prefer": "wait=20"})
+        assert answer.status_code == 200
+        assert answer.json()["status"] == "succeeded"
+        assert answer.json()["charge_nanos"] == 1_000_000
+
+
+def test_waiting_not_long_enough_gives_the_id_and_the_request_goes_on(system: System) -> None:
+    with system.client() as client:
+        answer = submit(client, "fake-stream", headers={"prefer": "wait=0"})
+        assert answer.status_code == 202
+        slow = submit(
+            client,
+            "fake-slow",
+            headers={"prefer": "wait=1"},
+            input={"messages": [{"role": "user", "content": "fake:sleep=2"}]},
+        )
+        assert slow.status_code == 202
+        assert finished(client, slow.json()["id"])["status"] == "succeeded"
+
+
+def test_events_can_be_resumed_where_they_broke_off(system: System) -> None:
+    with system.client() as client:
+        request_id = submit(client, "fake-stream").json()["id"]
+        whole = events(client, request_id)
+        assert whole[-1][1] == "done"
+        assert whole[-1][2]["status"] == "succeeded"
+        deltas = [event for event in whole if event[1] == "delta"]
+        assert len(deltas) >= 100
+        resumed = events(client, request_id, after=deltas[49][0])
+        assert [event for event in resumed if event[1] == "delta"] == deltas[50:]
+
+
+def test_a_waiting_request_can_be_cancelled_for_nothing(system: System) -> None:
+    account, key = system.account("canceller", "1")
+    with system.client(key) as client:
+        ids = [submit(client, "fake-slow").json()["id"] for _ in range(12)]
+        cancelled = client.post(f"/v1/requests/{ids[-1]}/cancel")
+        assert cancelled.status_code == 200
+        shown = finished(client, ids[-1])
+        assert shown["status"] == "cancelled"
+        assert shown["reason"] == "cancelled_by_caller"
+        assert shown["charge_nanos"] == 0
+        for request_id in ids[:-1]:
+            finished(client, request_id)
+    assert system.balance(account)["held_nanos"] == 0
+
+
+def test_a_repeat_with_the_same_key_is_the_same_request(system: System) -> None:
+    headers = {"idempotency-key": f"order-{time.time_ns()}"}
+    body = {"model": "fake-chat"} | CHAT
+    with system.client() as client:
+        first = client.post("/v1/chat/completions", json=body, headers=headers)
+        again = client.post("/v1/chat/completions", json=body, headers=headers)
+        assert first.status_code == again.status_code == 200
+        assert first.json()["id"] == again.json()["id"]
+        assert first.json()["choices"] == again.json()["choices"]
+        other = client.post("/v1/chat/completions", json=body | {"seed": 1}, headers=headers)
+        assert other.status_code == 422
+    _, stranger = system.account(f"other-{time.time_ns()}", "1")
+    with system.client(stranger) as client:
+        independent = client.post("/v1/chat/completions", json=body, headers=headers)
+        assert independent.status_code == 200
+        assert independent.json()["id"] != first.json()["id"]
+
+
+def test_another_accounts_request_looks_like_none(system: System) -> None:
+    with system.client() as client:
+        request_id = submit(client).json()["id"]
+    _, stranger = system.account(f"stranger-{time.time_ns()}", "1")
+    with system.client(stranger) as client:
+        for method, path in (("GET", ""), ("GET", "/events"), ("GET", "/output"), ("POST", "/cancel")):
+            answer = client.request(method, f"/v1/requests/{request_id}{path}")
+            assert answer.status_code == 404
+            assert answer.json()["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("share", [0.5])
+def test_a_client_that_leaves_pays_for_what_was_produced(system: System, share: float) -> None:
+    account, key = system.account(f"leaver-{time.time_ns()}", "1")
+    with system.client(key) as client:
+        body = {"model": "fake-stream", "stream": True} | CHAT
+        with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+            request_id = answer.headers["x-request-id"]
+            chunks = 0
+            for line in answer.iter_lines():
+                chunks += line.startswith("data: {")
+                if chunks >= 100 * share:
+                    break
+        left = time.monotonic()
+        shown = finished(client, request_id)
+        assert time.monotonic() - left < 2.0
+        assert shown["status"] == "cancelled"
+        assert shown["reason"] == "client_gone"
+        produced = shown["usage"]["output_tokens"]  # type: ignore[index]
+        assert 100 * share <= produced < 100
+        assert shown["charge_nanos"] > 0  # type: ignore[operator]
+    assert system.balance(account)["held_nanos"] == 0
+
+
+def test_one_accounts_flood_does_not_delay_anothers_single_request(system: System) -> None:
+    """5,000 requests of one account wait; another's single one starts within two service times (1 s each)."""
+    flood_account, flood = system.account(f"flood-{time.time_ns()}", "10")
+    _, single = system.account(f"single-{time.time_ns()}", "1")
+    with system.client(flood) as client:
+        flooded = [submit(client, "fake-slow").json()["id"] for _ in range(5_000)]
+    with system.client(single) as client:
+        began = time.monotonic()
+        request_id = submit(client, "fake-slow").json()["id"]
+        while client.get(f"/v1/requests/{request_id}").json()["status"] == "queued":
+            assert time.monotonic() - began < 2.5
+            time.sleep(0.02)
+        assert finished(client, request_id)["status"] == "succeeded"
+    with system.client(flood) as client:
+        for waiting in reversed(flooded):
+            client.post(f"/v1/requests/{waiting}/cancel")
+        for waiting in flooded:
+            finished(client, waiting)
+    assert system.balance(flood_account)["held_nanos"] == 0

@@ -1,0 +1,127 @@
+"""A whole running Faregate, started as a stranger would start it: `faregate up`."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from gateway.stack.ports import free_port
+
+START_S = 60.0
+STOP_S = 60.0
+POLL_S = 0.1
+
+
+class System:
+    """A running system, with its owner's and its caller's keys."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", data: Path) -> None:
+        self.process = process
+        self.data = data
+        connection = self.connection()
+        self.base_url: str = connection["base_url"]
+        self.api_key: str = connection["api_key"]
+        self.admin_key: str = connection["admin_key"]
+        self.database_url: str = connection["database_url"]
+        self.redis_url: str = connection["redis_url"]
+
+    def connection(self) -> dict[str, Any]:
+        """Read `connection.json` as it stands."""
+        known: dict[str, Any] = msgspec.json.decode((self.data / "connection.json").read_bytes())
+        return known
+
+    def pids(self, role: str) -> list[int]:
+        """Give the processes of a role."""
+        return [each["pid"] for each in self.connection()["processes"] if each["role"] == role]
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """Make a client with a caller's key."""
+        headers = {"authorization": f"Bearer {key or self.api_key}"}
+        return httpx.Client(base_url=self.base_url, headers=headers, timeout=60.0)
+
+    def admin(self) -> httpx.Client:
+        """Make a client with the admin key."""
+        return self.client(self.admin_key)
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a `faregate` command against this system."""
+        command = [sys.executable, "-m", "gateway.cli", *arguments, "--data", str(self.data)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    def account(self, name: str, balance_usd: str) -> tuple[int, str]:
+        """Make an account with a balance and a key; answers its id and the key."""
+        made = self.run("accounts", "create", name, "--balance", balance_usd, "--json")
+        assert made.returncode == 0, made.stderr
+        account_id = int(msgspec.json.decode(made.stdout)["id"])
+        key = self.run("keys", "create", "--account", str(account_id), "--json")
+        assert key.returncode == 0, key.stderr
+        return account_id, msgspec.json.decode(key.stdout)["key"]
+
+    def balance(self, account_id: int) -> dict[str, Any]:
+        """Show an account."""
+        shown = self.run("accounts", "show", str(account_id), "--json")
+        assert shown.returncode == 0, shown.stderr
+        told: dict[str, Any] = msgspec.json.decode(shown.stdout)
+        return told
+
+    def wait_ready(self, *models: str) -> None:
+        """Wait until these models can be called."""
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            with self.client() as client:
+                rows = {row["id"]: row for row in client.get("/v1/models").json()["data"]}
+            if all(rows.get(model, {}).get("available") for model in models):
+                return
+            time.sleep(POLL_S)
+        raise AssertionError(f"{models} are not ready after {START_S} s")
+
+
+@contextmanager
+def running_system(data: Path, *options: str, engines: str = "fake") -> Iterator[System]:
+    """Run a system for the length of a block."""
+    port = free_port()
+    log = data.parent / f"{data.name}-up.log"
+    command = [
+        sys.executable,
+        "-m",
+        "gateway.cli",
+        "up",
+        "--data",
+        str(data),
+        "--port",
+        str(port),
+        "--engines",
+        engines,
+    ]
+    with log.open("wb") as output:
+        process = subprocess.Popen([*command, *options], stdout=output, stderr=subprocess.STDOUT)
+    try:
+        _await_answer(process, port, log)
+        yield System(process, data)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _await_answer(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
+    end = time.monotonic() + START_S
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text()
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(POLL_S)
+    raise AssertionError(f"no answer after {START_S} s: {log.read_text()}")
