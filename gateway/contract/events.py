@@ -148,8 +148,8 @@ class Frame(msgspec.Struct, frozen=True, array_like=True):
 _ENCODER = msgspec.msgpack.Encoder()
 _FRAMES = msgspec.msgpack.Decoder(list[Frame])
 _ENDED = msgspec.msgpack.Decoder(list[Ended])
-_EVENT = msgspec.msgpack.Decoder(Event)
-_OUTPUT = msgspec.msgpack.Decoder(Output)
+_EVENT: "msgspec.msgpack.Decoder[Event]" = msgspec.msgpack.Decoder(Event)
+_OUTPUT: "msgspec.msgpack.Decoder[Output]" = msgspec.msgpack.Decoder(Output)
 
 
 def encode_frames(frames: list[Frame]) -> bytes:

@@ -31,20 +31,20 @@ class _Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """What all inputs share: frozen, named fields only, nothing unknown."""
 
 
-class TextPart(_Input, kw_only=True, tag="text", tag_field="type"):
+class TextPart(_Input, frozen=True, kw_only=True, tag="text", tag_field="type"):
     """A piece of text inside a message."""
 
     text: str
 
 
-class FunctionCall(_Input, kw_only=True):
+class FunctionCall(_Input, frozen=True, kw_only=True):
     """The function that an assistant message calls; `arguments` is JSON text."""
 
     name: Name
     arguments: str = ""
 
 
-class ToolCall(_Input, kw_only=True):
+class ToolCall(_Input, frozen=True, kw_only=True):
     """A tool call as it stands in an assistant message."""
 
     id: Name
@@ -53,7 +53,7 @@ class ToolCall(_Input, kw_only=True):
     index: int | None = None
 
 
-class Message(_Input, kw_only=True):
+class Message(_Input, frozen=True, kw_only=True):
     """One message of a conversation.
 
     The last five fields are what SDKs send back from an answer; engines ignore them.
@@ -71,7 +71,7 @@ class Message(_Input, kw_only=True):
     function_call: None = None
 
 
-class Function(_Input, kw_only=True):
+class Function(_Input, frozen=True, kw_only=True):
     """A function that the model may call; `parameters` is its JSON schema."""
 
     name: Name
@@ -80,27 +80,27 @@ class Function(_Input, kw_only=True):
     strict: bool | None = None
 
 
-class Tool(_Input, kw_only=True):
+class Tool(_Input, frozen=True, kw_only=True):
     """A tool that the model may use."""
 
     function: Function
     type: Literal["function"] = "function"
 
 
-class NamedFunction(_Input, kw_only=True):
+class NamedFunction(_Input, frozen=True, kw_only=True):
     """The name of a function that must be called."""
 
     name: Name
 
 
-class NamedTool(_Input, kw_only=True):
+class NamedTool(_Input, frozen=True, kw_only=True):
     """A tool choice that names its function."""
 
     function: NamedFunction
     type: Literal["function"] = "function"
 
 
-class JsonSchema(_Input, kw_only=True):
+class JsonSchema(_Input, frozen=True, kw_only=True):
     """A named JSON schema for the answer."""
 
     name: Name = "answer"
@@ -109,27 +109,27 @@ class JsonSchema(_Input, kw_only=True):
     strict: bool | None = None
 
 
-class TextFormat(_Input, kw_only=True, tag="text", tag_field="type"):
+class TextFormat(_Input, frozen=True, kw_only=True, tag="text", tag_field="type"):
     """Free text."""
 
 
-class JsonObjectFormat(_Input, kw_only=True, tag="json_object", tag_field="type"):
+class JsonObjectFormat(_Input, frozen=True, kw_only=True, tag="json_object", tag_field="type"):
     """Any JSON object."""
 
 
-class JsonSchemaFormat(_Input, kw_only=True, tag="json_schema", tag_field="type"):
+class JsonSchemaFormat(_Input, frozen=True, kw_only=True, tag="json_schema", tag_field="type"):
     """JSON that fits a schema."""
 
     json_schema: JsonSchema
 
 
-class RegexFormat(_Input, kw_only=True, tag="regex", tag_field="type"):
+class RegexFormat(_Input, frozen=True, kw_only=True, tag="regex", tag_field="type"):
     """Text that matches a regular expression."""
 
     regex: Annotated[str, Meta(min_length=1, max_length=2048)]
 
 
-class ChoiceFormat(_Input, kw_only=True, tag="choice", tag_field="type"):
+class ChoiceFormat(_Input, frozen=True, kw_only=True, tag="choice", tag_field="type"):
     """Exactly one of the given texts."""
 
     choices: Annotated[list[Name], Meta(min_length=1, max_length=256)]
@@ -138,7 +138,7 @@ class ChoiceFormat(_Input, kw_only=True, tag="choice", tag_field="type"):
 ResponseFormat = TextFormat | JsonObjectFormat | JsonSchemaFormat | RegexFormat | ChoiceFormat
 
 
-class Sampling(_Input, kw_only=True):
+class Sampling(_Input, frozen=True, kw_only=True):
     """How tokens are drawn: what chat and completion share."""
 
     max_tokens: TokenLimit | None = None
@@ -157,7 +157,7 @@ class Sampling(_Input, kw_only=True):
     response_format: ResponseFormat | None = None
 
 
-class ChatInput(Sampling, kw_only=True):
+class ChatInput(Sampling, frozen=True, kw_only=True):
     """The input of task `chat`."""
 
     messages: Annotated[list[Message], Meta(min_length=1, max_length=10_000)]
@@ -169,7 +169,7 @@ class ChatInput(Sampling, kw_only=True):
     parallel_tool_calls: bool | None = None
 
 
-class CompletionInput(Sampling, kw_only=True):
+class CompletionInput(Sampling, frozen=True, kw_only=True):
     """The input of task `completion`."""
 
     prompt: str
@@ -177,14 +177,14 @@ class CompletionInput(Sampling, kw_only=True):
     logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
 
 
-class EmbeddingInput(_Input, kw_only=True):
+class EmbeddingInput(_Input, frozen=True, kw_only=True):
     """The input of task `embedding`: one text or several."""
 
     input: str | Annotated[list[str], Meta(min_length=1, max_length=2048)]
     dimensions: Annotated[int, Meta(ge=1, le=65_536)] | None = None
 
 
-class SpeechInput(_Input, kw_only=True):
+class SpeechInput(_Input, frozen=True, kw_only=True):
     """The input of task `text-to-speech`.
 
     `speed` multiplies the normal rate; `pitch` runs from 0 to 100, 50 is normal.

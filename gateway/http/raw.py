@@ -91,7 +91,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
 async def send_bytes(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Answer with a whole body."""
     headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})  # type: ignore[typeddict-item]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 

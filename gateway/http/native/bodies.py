@@ -27,7 +27,7 @@ class DocumentedSubmitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     """One request of any task; `input` holds what the task's OpenAI call holds beside the model."""
 
     model: ModelName
-    input: ChatInput | CompletionInput | EmbeddingInput | SpeechInput  # type: ignore[valid-type]
+    input: ChatInput | CompletionInput | EmbeddingInput | SpeechInput
     priority: Priority = "normal"
     max_price: MaxPrice | None = None
     deadline_s: DeadlineS | None = None

@@ -23,7 +23,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     include_obfuscation: bool = False
 
 
-class ChatBody(ChatInput, kw_only=True):
+class ChatBody(ChatInput, frozen=True, kw_only=True):
     """`POST /v1/chat/completions`."""
 
     model: ModelName
@@ -36,7 +36,7 @@ class ChatBody(ChatInput, kw_only=True):
     max_price: MaxPrice | None = None
 
 
-class CompletionBody(CompletionInput, kw_only=True):
+class CompletionBody(CompletionInput, frozen=True, kw_only=True):
     """`POST /v1/completions`."""
 
     model: ModelName
@@ -47,7 +47,7 @@ class CompletionBody(CompletionInput, kw_only=True):
     max_price: MaxPrice | None = None
 
 
-class EmbeddingBody(EmbeddingInput, kw_only=True):
+class EmbeddingBody(EmbeddingInput, frozen=True, kw_only=True):
     """`POST /v1/embeddings`."""
 
     model: ModelName
@@ -63,7 +63,7 @@ class VoiceId(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
 
 
-class SpeechBody(SpeechInput, kw_only=True):
+class SpeechBody(SpeechInput, frozen=True, kw_only=True):
     """`POST /v1/audio/speech`."""
 
     model: ModelName
