@@ -59,3 +59,19 @@ async def serve(settings: WorkerSettings) -> int:
         return await worker.run()
     finally:
         await queue.close()
+
+
+@main.command("make-tiny")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("names", nargs=-1)
+def make_tiny_models(folder: Path, names: tuple[str, ...]) -> None:
+    """Make tiny models of random weights under FOLDER: those of NAMES, or all."""
+    from workers.tiny.models import UnknownTinyModel, make_tiny  # needs the packages of the extra vllm
+
+    try:
+        made = make_tiny(folder, names)
+    except (UnknownTinyModel, OSError) as error:
+        click.echo(str(error), err=True)
+        sys.exit(USAGE)
+    for path, new in made:
+        click.echo(f"{path} {'made' if new else 'was there'}")

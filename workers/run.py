@@ -28,6 +28,9 @@ _ENDS: dict[Stop, tuple[Outcome, Reason]] = {
 }
 
 
+_OUTPUTS = (TextOutput, VectorOutput, MediaOutput)
+
+
 class _Live:
     """A run that takes time: its task, the timer of its deadline, and why it is to stop."""
 
@@ -87,7 +90,7 @@ class Runner:
             answer = self._engine.run(run)
         except Exception as error:
             return self._fail(run, error)
-        if isinstance(answer, TextOutput | VectorOutput | MediaOutput):
+        if isinstance(answer, _OUTPUTS):
             return self._succeed(run, answer)
         live = _Live(run, asyncio.get_running_loop().create_task(answer), self._deadline(taken))
         return self._follow(live)

@@ -60,7 +60,8 @@ class Voices:
     def _speaker_of(self, language: str) -> Speaker:
         speaker = self._by_language.get(language.lower())
         if speaker is None:
-            raise RefusedInput(f"There is no language {language[:64]!r}. There are: {', '.join(sorted(self._by_language))}.")
+            known = ", ".join(sorted(self._by_language))
+            raise RefusedInput(f"There is no language {language[:64]!r}. There are: {known}.")
         return speaker
 
     def _no_voice(self, voice: str) -> str:
