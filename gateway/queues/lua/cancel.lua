@@ -1,0 +1,30 @@
+-- Stops a request. A waiting one is removed, and its end goes to the settlements; a leased one's worker is told.
+-- KEYS 1 queue  2 jobs  3 tags  4 leases  5 attempts  6 excused
+--      7 cancels   hash: id -> the canceller's packed terminal event, of leased requests that are to stop
+--      8 settlements  9 the request's event log
+-- ARGV 1 id  2 terminal event, packed for the stream  3 terminal event, packed for the log; '' for none
+--      4 seconds a log is kept  5 channel of the pool's workers
+-- Answers 'removed', 'told' or 'absent'.
+local id = ARGV[1]
+if redis.call('ZREM', KEYS[1], id) == 1 then
+  local attempt = 1 + (redis.call('HGET', KEYS[5], id) or 0)
+  redis.call('XADD', KEYS[8], '*', 'ended', ARGV[2])
+  for _, key in ipairs({KEYS[2], KEYS[5], KEYS[6], KEYS[7]}) do
+    redis.call('HDEL', key, id)
+  end
+  if redis.call('EXISTS', KEYS[1]) == 0 then
+    redis.call('DEL', KEYS[3])
+  end
+  if ARGV[3] ~= '' then
+    redis.call('XADD', KEYS[9], attempt .. '-*', 'seq', '-1', 'event', ARGV[3])
+    redis.call('EXPIRE', KEYS[9], ARGV[4])
+    redis.call('PUBLISH', KEYS[9], '')
+  end
+  return 'removed'
+end
+if redis.call('ZSCORE', KEYS[4], id) then
+  redis.call('HSET', KEYS[7], id, ARGV[2])
+  redis.call('PUBLISH', ARGV[5], id)
+  return 'told'
+end
+return 'absent'

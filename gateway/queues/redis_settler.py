@@ -1,0 +1,197 @@
+"""The settlers' and the sweeper's side of all queues in Redis."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from gateway.contract.events import Frame, encode_event, encode_frames
+from gateway.queues.event_log import KEEP_S
+from gateway.queues.keys import GATEWAYS, GROUP, Keys, keys_of, reply_channel
+from gateway.queues.port import QueueUnavailable, Settlement, Swept
+from gateway.queues.scripts import script
+from gateway.queues.settlements import Entry, ids_in, read_entry
+from gateway.queues.wire import Wire, WireError
+
+log = structlog.get_logger()
+
+CLAIM_S = 1.0
+"""Between two looks for entries that another settler left."""
+IDLE_MS = 5_000
+"""How long an entry is left to the settler that read it."""
+GONE_MS = 3_600_000
+"""The silence after which the names of workers and settlers are forgotten."""
+MOST_EXPIRED = 500
+"""Leases that one sweep looks at."""
+MOST_UNSETTLED = 10_000
+"""Entries of a stream that `missing` looks through; beyond that it does not know."""
+PAGE = 1000
+GRACE_S = 5.0
+
+Read = tuple[str, Settlement]
+
+
+class RedisSettler:
+    """All pools, as one settler uses them (port.SettlerSide). `name` tells it from other settlers."""
+
+    def __init__(self, url: str, name: str, *, idle_ms: int = IDLE_MS) -> None:
+        self._wire = Wire(url)
+        self._reader = Wire(url, answer_s=None)
+        self._name = name
+        self._idle_ms = idle_ms
+        self._claim_at_s = 0.0
+        self._cursors: dict[str, bytes] = {}
+
+    async def close(self) -> None:
+        """Close both connections."""
+        await self._reader.close()
+        await self._wire.close()
+
+    async def settlements(self, pools: Sequence[str], most: int, *, wait_s: float) -> list[Read]:
+        """Read new entries `(pool, entry)`, first those that another settler left for 5 s; waits up to `wait_s`."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_s
+        if not pools:
+            await asyncio.sleep(wait_s)
+        while pools:
+            try:
+                entries = await self._claimed(pools, most) or await self._new(pools, most, until_s - loop.time())
+            except WireError as error:
+                if not str(error).startswith(("NOGROUP", "UNBLOCKED")):
+                    raise
+                await self._make_groups(pools)  # first use, or Redis was emptied
+            else:
+                if entries or loop.time() >= until_s:
+                    return entries
+        return []
+
+    async def _claimed(self, pools: Sequence[str], most: int) -> list[Read]:
+        """Claim on a timer: a busy stream must not hide what a dead settler left."""
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._claim_at_s:
+            return []
+        rows: list[tuple[str, Any]] = []
+        for pool in pools:
+            answer = await self._wire.call(
+                "XAUTOCLAIM", keys_of(pool).settlements, GROUP, self._name, self._idle_ms, "0-0", "COUNT", most
+            )
+            rows += [(pool, row) for row in answer[1]]
+        if not rows:
+            self._claim_at_s = loop.time() + CLAIM_S
+        return await self._read(rows)
+
+    async def _new(self, pools: Sequence[str], most: int, left_s: float) -> list[Read]:
+        streams = [keys_of(pool).settlements for pool in pools]
+        block = ("BLOCK", max(int(left_s * 1000), 1)) if left_s > 0 else ()
+        try:
+            async with asyncio.timeout(max(left_s, 0.0) + GRACE_S):
+                asked = ("GROUP", GROUP, self._name, "COUNT", most, *block, "STREAMS", *streams, *(b">" for _ in pools))
+                answer = await self._reader.call("XREADGROUP", *asked)
+        except TimeoutError:
+            self._reader.reset()
+            raise QueueUnavailable("Redis does not answer") from None
+        names = dict(zip(streams, pools, strict=True))
+        return await self._read([(names[stream], row) for stream, rows in answer or () for row in rows])
+
+    async def _read(self, rows: list[tuple[str, Any]]) -> list[Read]:
+        entries: list[Read] = []
+        for pool, (entry, fields) in rows:
+            try:
+                read = read_entry(fields)
+            except msgspec.MsgspecError as error:
+                log.error("settlements.unreadable", pool=pool, entry=entry, error=str(error))
+                continue  # it stays in the stream, for whoever can read it
+            await self._close_log(pool, read)
+            entries.append((pool, Settlement(entry.decode(), read.ended)))
+        return entries
+
+    async def _close_log(self, pool: str, read: Entry) -> None:
+        """Write the last event of a kept request that no worker ended."""
+        request = read.lost
+        if request is None or not request.keep:
+            return
+        for ended in read.ended:
+            events = keys_of(pool).events(request.id)
+            attempt = max(ended.attempt, 1)
+            await self._wire.run(script("log"), (events,), attempt, PAGE, KEEP_S, -1, encode_event(ended))
+
+    async def _make_groups(self, pools: Sequence[str]) -> None:
+        """Make the consumer groups, from the beginning of each stream: after a loss nothing is skipped."""
+        for pool in pools:
+            try:
+                await self._wire.call("XGROUP", "CREATE", keys_of(pool).settlements, GROUP, "0", "MKSTREAM")
+            except WireError as error:
+                if not str(error).startswith("BUSYGROUP"):
+                    raise
+
+    async def settled(self, entries: Sequence[tuple[str, str]]) -> None:
+        """Acknowledge and remove entries `(pool, entry)`: their charges have committed."""
+        by_pool: dict[str, list[str]] = defaultdict(list)
+        for pool, entry in entries:
+            by_pool[pool].append(entry)
+        for pool, ids in by_pool.items():
+            for start in range(0, len(ids), PAGE):
+                await self._wire.run(script("settled"), (keys_of(pool).settlements,), GROUP, *ids[start : start + PAGE])
+
+    async def announce(self, replies: Sequence[tuple[str, Frame]]) -> None:
+        """Tell reply channels `(channel, frame)` what has been settled."""
+        by_name: dict[str, list[Frame]] = defaultdict(list)
+        for name, frame in replies:
+            by_name[name].append(frame)
+        call = self._wire.call
+        await asyncio.gather(
+            *(call("PUBLISH", reply_channel(name), encode_frames(frames)) for name, frames in by_name.items())
+        )
+
+    async def sweep(self, pool: str, attempts: int) -> Swept:
+        """Return expired leases to the front of their queue; give up what was taken `attempts` times or was to stop."""
+        keys = keys_of(pool)
+        returned, given_up = await self._wire.run(
+            script("sweep"),
+            (
+                *(keys.queue, keys.jobs, keys.wake, keys.leases),
+                *(keys.attempts, keys.excused, keys.cancels, keys.settlements),
+            ),
+            attempts,
+            MOST_EXPIRED,
+        )
+        await self._tidy(pool, keys)
+        return Swept(returned, [request_id.decode() for request_id in given_up])
+
+    async def _tidy(self, pool: str, keys: Keys) -> None:
+        self._cursors[pool] = await self._wire.run(
+            script("tidy"), (keys.tags, keys.workers, keys.settlements), self._cursors.get(pool, b"0"), GROUP, GONE_MS
+        )
+
+    async def missing(self, pool: str, request_ids: Sequence[str]) -> list[str] | None:
+        """Say which ids are neither queued, leased nor in the settlements; None when too many are unsettled to tell.
+
+        Free of races in this order: the caller reads candidates that are open in Postgres; this looks at queue and
+        leases, then at the settlements; the caller then looks whether they are still open in Postgres. A request
+        moves only onward (lease, settlements, closed in Postgres), so one that moves meanwhile is seen later on.
+        """
+        keys = keys_of(pool)
+        absent: set[str] = set()
+        for start in range(0, len(request_ids), PAGE):
+            page = request_ids[start : start + PAGE]
+            answer = await self._wire.run(script("absent"), (keys.jobs, keys.settlements), MOST_UNSETTLED, *page)
+            if answer == -1:
+                return None
+            absent.update(request_id.decode() for request_id in answer)
+        start_id = "-"
+        while absent:
+            rows = await self._wire.call("XRANGE", keys.settlements, start_id, "+", "COUNT", PAGE)
+            for entry, fields in rows:
+                absent.difference_update(ids_in(fields))
+                start_id = "(" + entry.decode()
+            if len(rows) < PAGE:
+                break
+        return [request_id for request_id in request_ids if request_id in absent]
+
+    async def gateways(self, silent_s: float) -> set[str]:
+        """Name the gateways that gave a sign of life in the last `silent_s` seconds."""
+        names = await self._wire.run(script("gateways"), (GATEWAYS,), int(silent_s * 1000))
+        return {name.decode() for name in names}

@@ -1,0 +1,233 @@
+"""A worker's side of a queue in Redis."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from functools import partial
+from typing import Any
+
+from gateway.contract.events import Ended, Frame, encode_ended, encode_event, encode_frames
+from gateway.contract.pools import PoolSpec, WorkerStatus, decode_spec, encode_status
+from gateway.contract.request import Request, decode_request
+from gateway.queues.event_log import KEEP_S, MOST_ENTRIES
+from gateway.queues.held import Held
+from gateway.queues.keys import keys_of, reply_channel
+from gateway.queues.port import Beat, QueueUnavailable, Taken
+from gateway.queues.scripts import script
+from gateway.queues.subscriber import Subscriber
+from gateway.queues.wire import Wire
+
+MOST_AT_ONCE = 500
+LEASE_MS = 10_000
+"""The lease until the pool's specification has been read."""
+GRACE_S = 5.0
+"""How much longer than asked a blocking command may take before its connection counts as lost."""
+
+
+class RedisWorker:
+    """The queue of one pool, as one worker uses it (port.WorkerSide).
+
+    It remembers what it holds, so leases are extended and given back only under their own attempt. A `finish`
+    that raised QueueUnavailable is to be repeated with the same events: its answer then is true again.
+    """
+
+    def __init__(self, url: str, pool: str) -> None:
+        self._wire = Wire(url)
+        self._waiter = Wire(url, answer_s=None)
+        self._channels = Subscriber(url)
+        self._keys = keys = keys_of(pool)
+        self._held = Held()
+        self._unsure: set[str] = set()
+        self._lease_ms = LEASE_MS
+        self._apart: set[asyncio.Task[Any]] = set()
+        taking = (keys.queue, keys.jobs, keys.tags, keys.wake, keys.leases, keys.attempts)
+        self._run_take = partial(self._wire.run, script("take"), taking)
+        self._finish_keys = (keys.settlements, keys.jobs, keys.leases, keys.attempts, keys.excused, keys.cancels)
+
+    async def close(self) -> None:
+        """Close all connections. Leases that are left expire."""
+        await self._channels.close()
+        await self._waiter.close()
+        await self._wire.close()
+
+    async def spec(self) -> PoolSpec | None:
+        """Read what the pool serves, and the length of its leases; None while nobody has said so."""
+        packed = await self._wire.call("GET", self._keys.spec)
+        if packed is None:
+            return None
+        spec = decode_spec(packed)
+        self._lease_ms = spec.lease_ms
+        return spec
+
+    async def take(self, most: int, *, wait_s: float) -> list[Taken]:
+        """Take up to `most` requests under lease, waiting without polling up to `wait_s` for the first."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + wait_s
+        while True:
+            taken = await self._take_kept(most)
+            left_s = until_s - loop.time()
+            if taken or left_s <= 0:
+                return taken
+            await self._woken(left_s)
+
+    async def _take_kept(self, most: int) -> list[Taken]:
+        """Take; when cancelled meanwhile, give back what came."""
+        task = self._keep(self._take(most))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(self._return)
+            raise
+
+    async def _take(self, most: int) -> list[Taken]:
+        answer = await self._run_take(min(most, MOST_AT_ONCE), self._lease_ms)
+        if not answer:
+            return []
+        taken_us = answer[0]
+        taken = [Taken(decode_request(answer[i]), answer[i + 1], taken_us) for i in range(1, len(answer), 2)]
+        self._held.add(taken)
+        return taken
+
+    def _return(self, task: asyncio.Task[list[Taken]]) -> None:
+        if not task.cancelled() and task.exception() is None and task.result():
+            self._keep(self._quietly(self.give_back([taken.request.id for taken in task.result()])))
+
+    async def _woken(self, left_s: float) -> None:
+        """Wait for the wake-up. One that comes after a cancellation is passed on."""
+        future = self._waiter.call("BLPOP", self._keys.wake, max(round(left_s, 3), 0.01))
+        try:
+            async with asyncio.timeout(left_s + GRACE_S):
+                await asyncio.shield(future)
+        except TimeoutError:
+            self._waiter.reset()
+            raise QueueUnavailable("Redis does not answer") from None
+        except asyncio.CancelledError:
+            future.add_done_callback(self._pass_on)
+            raise
+
+    def _pass_on(self, future: asyncio.Future[Any]) -> None:
+        if not future.cancelled() and future.exception() is None and future.result() is not None:
+            keys = self._keys
+            self._keep(self._quietly(self._wire.run(script("pass_on"), (keys.queue, keys.wake))))
+
+    @staticmethod
+    async def _quietly(change: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await change
+        except QueueUnavailable:
+            return  # the lease expires, and the sweep wakes the others
+
+    def _keep(self, change: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(change)
+        self._apart.add(task)
+        task.add_done_callback(self._apart.discard)
+        return task
+
+    async def beat(self, request_ids: Sequence[str], status: WorkerStatus) -> Beat:
+        """Extend the leases of `request_ids`, all in one command, and leave the worker's status."""
+        keys = self._keys
+        held = self._held.attempts(request_ids)
+        lost, cancelled = await self._wire.run(
+            script("beat"),
+            (keys.leases, keys.attempts, keys.cancels, keys.workers),
+            self._lease_ms,
+            status.worker,
+            encode_status(status),
+            len(held),
+            *(request_id for request_id, _ in held),
+            *(attempt for _, attempt in held),
+        )
+        gone = [request_id.decode() for request_id in lost]
+        self._held.drop(gone)
+        gone += [request_id for request_id in request_ids if request_id not in self._held and request_id not in gone]
+        return Beat(gone, [request_id.decode() for request_id in cancelled])
+
+    async def cancels(self) -> AsyncIterator[str]:
+        """Yield the ids of leased requests that are to stop, as they are told; a heartbeat repeats them."""
+        told: asyncio.Queue[str] = asyncio.Queue()
+
+        def heard(message: bytes) -> None:
+            request_id = message.decode()
+            if request_id in self._held:
+                told.put_nowait(request_id)
+
+        await self._channels.subscribe(self._keys.control, heard, lambda: None)
+        try:
+            while True:
+                yield await told.get()
+        finally:
+            await self._channels.unsubscribe(self._keys.control, heard)
+
+    async def finish(self, ended: Sequence[Ended]) -> list[str]:
+        """Put terminal events into the settlements, give up their leases, and tell who waits, in one step.
+
+        Answers the fenced ids: they left no trace. Raises QueueUnavailable when that is not known.
+        """
+        try:
+            fenced = await self._finish_all([end for end in ended if end.id not in self._unsure], retried=False)
+            fenced += await self._finish_all([end for end in ended if end.id in self._unsure], retried=True)
+        except QueueUnavailable:
+            self._unsure.update(end.id for end in ended)
+            raise
+        self._held.drop(end.id for end in ended)
+        self._unsure.difference_update(end.id for end in ended)
+        return fenced
+
+    async def _finish_all(self, ended: Sequence[Ended], *, retried: bool) -> list[str]:
+        fenced: list[str] = []
+        for start in range(0, len(ended), MOST_AT_ONCE):
+            batch = list(ended[start : start + MOST_AT_ONCE])
+            while batch:
+                answer = await self._finish_batch(batch, retried)
+                if not answer:
+                    break
+                fenced += [request_id.decode() for request_id in answer[0]]
+                gone = {request_id.decode() for ids in answer for request_id in ids}
+                batch = [end for end in batch if end.id not in gone]
+        return fenced
+
+    async def _finish_batch(self, batch: list[Ended], retried: bool) -> Any:
+        closing = self._held.closing(batch)
+        arguments: list[str | int | bytes]
+        arguments = [int(retried), len(batch), encode_ended(closing.stream), len(closing.frames), KEEP_S]
+        arguments += [end.id for end in batch]
+        arguments += [end.attempt for end in batch]
+        for name, frames in closing.frames.items():
+            arguments += (reply_channel(name), encode_frames(frames))
+        keys = list(self._finish_keys)
+        for deltas, end in closing.logs:
+            keys.append(self._keys.events(end.id))
+            arguments += (end.attempt, deltas, encode_event(end))
+        return await self._wire.run(script("finish"), keys, *arguments)
+
+    async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
+        """Send what one tick produced: to reply channels in coalesced frames, and to the event log of kept requests."""
+        channels: dict[str, list[Frame]] = {}
+        logs: dict[str, list[Frame]] = {}
+        for request, frame in self._held.current(frames):
+            if request.reply:
+                channels.setdefault(request.reply, []).append(frame)
+            if request.keep:
+                logs.setdefault(request.id, []).append(frame)
+        call = self._wire.call
+        sent: list[Any] = [
+            call("PUBLISH", reply_channel(name), encode_frames(gathered)) for name, gathered in channels.items()
+        ]
+        sent += [self._log(request_id, gathered) for request_id, gathered in logs.items()]
+        for result in await asyncio.gather(*sent, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _log(self, request_id: str, frames: list[Frame]) -> None:
+        arguments: list[int | bytes] = [frames[0].attempt, MOST_ENTRIES, KEEP_S]
+        for frame in frames:
+            arguments += (frame.seq, encode_event(frame.event))
+        await self._wire.run(script("log"), (self._keys.events(request_id),), *arguments)
+
+    async def give_back(self, request_ids: Sequence[str]) -> None:
+        """Return leased requests that did not begin to the front of the queue, at no attempt's cost."""
+        keys, pairs = self._keys, self._held.attempts(request_ids)
+        for start in range(0, len(pairs), MOST_AT_ONCE):
+            arguments = [value for pair in pairs[start : start + MOST_AT_ONCE] for value in pair]
+            touched = (keys.queue, keys.wake, keys.leases, keys.attempts, keys.excused)
+            await self._wire.run(script("give_back"), touched, *arguments)
+        self._held.drop(request_ids)
