@@ -3,13 +3,14 @@
 import importlib
 import signal
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
 
 import click
 import msgspec
 
 from gateway.errors import FaregateError
 from gateway.settings import SettingsError
+from gateway.version import VERSION
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -29,7 +30,6 @@ COMMANDS = {
     "models": Entry("models", "List models; make tiny ones from code."),
     "gateway": Entry("serve", "Run one gateway: the HTTP API."),
     "settler": Entry("serve", "Run one settler: charges what has ended, puts back what was lost."),
-    "worker": Entry("worker", "Run one worker of a pool."),
 }
 
 
@@ -55,16 +55,8 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, entry.line) for name, entry in COMMANDS.items()])
 
 
-def release() -> str:
-    """Answer the version of this release."""
-    try:
-        return version("faregate")
-    except PackageNotFoundError:
-        return "unreleased"
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(release(), prog_name="faregate")
+@click.version_option(VERSION, prog_name="faregate")
 def faregate() -> None:
     """Faregate: one API for many models, each request priced before it runs and charged exactly once."""
 
@@ -73,10 +65,22 @@ def main() -> None:
     """Run the command line; what goes wrong is one line on the error stream."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        faregate(prog_name="faregate")
+        code = faregate(prog_name="faregate", standalone_mode=False)
+    except click.UsageError as error:
+        help_line = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
+        _end(f"{error.format_message()}{help_line}", error.exit_code)
+    except click.ClickException as error:
+        _end(error.format_message(), error.exit_code)
     except (FaregateError, SettingsError) as error:
-        click.echo(f"faregate: {error}", err=True)
-        sys.exit(2)
+        _end(str(error), 2)
+    except click.Abort:
+        _end("interrupted", 130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end(line: str, code: int) -> NoReturn:
+    click.echo(f"faregate: {line}", err=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

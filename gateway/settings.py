@@ -60,7 +60,7 @@ def load_settings(environ: Mapping[str, str], **overrides: Any) -> Settings:
         if not name.startswith(PREFIX):
             continue
         field = name.removeprefix(PREFIX).lower()
-        if field.startswith("worker_") or field in {"url", "api_key"}:
+        if field.startswith("worker_") or field in {"url", "api_key", "data"}:
             continue  # read by workers and by the client commands
         if field not in known:
             raise SettingsError(f"{name} is not a setting; see docs/reference/settings.md")
