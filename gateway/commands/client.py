@@ -31,6 +31,8 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
 
     connection: Connection
     as_json: bool
+    data: Path | None = None
+    """The folder of a system on this machine."""
 
 
 class CommandError(click.ClickException):
@@ -131,13 +133,13 @@ def read_connection(data: Path) -> Connection:
         raise NotReached(f"{path} cannot be read: {error}") from None
 
 
-def find_connection(data: Path, data_was_given: bool, url: str, admin_key: str) -> Connection:
+def find_system(data: Path, url: str, admin_key: str, *, data_was_given: bool, as_json: bool = False) -> System:
     """Find the system: `--data` where it was given, else FAREGATE_URL and FAREGATE_ADMIN_KEY, else `./data`."""
-    if not data_was_given and url:
-        if not admin_key:
-            raise NotReached("FAREGATE_URL is set and FAREGATE_ADMIN_KEY is not: set both")
-        return Connection(base_url=url, admin_key=admin_key)
-    return read_connection(data)
+    if data_was_given or not url:
+        return System(connection=read_connection(data), as_json=as_json, data=data)
+    if not admin_key:
+        raise NotReached("FAREGATE_URL is set and FAREGATE_ADMIN_KEY is not: set both")
+    return System(connection=Connection(base_url=url, admin_key=admin_key), as_json=as_json)
 
 
 def system_command(command: Callable[Concatenate[System, P], T]) -> Callable[P, T]:
@@ -157,8 +159,13 @@ def system_command(command: Callable[Concatenate[System, P], T]) -> Callable[P, 
     @click.pass_context
     @functools.wraps(command)
     def wrapped(context: click.Context, *args: Any, **options: Any) -> T:
-        given = context.get_parameter_source("data") is ParameterSource.COMMANDLINE
-        connection = find_connection(options.pop("data"), given, options.pop("url"), options.pop("admin_key"))
-        return command(System(connection=connection, as_json=options.pop("as_json")), *args, **options)
+        system = find_system(
+            options.pop("data"),
+            options.pop("url"),
+            options.pop("admin_key"),
+            data_was_given=context.get_parameter_source("data") is ParameterSource.COMMANDLINE,
+            as_json=options.pop("as_json"),
+        )
+        return command(system, *args, **options)
 
     return wrapped

@@ -143,8 +143,10 @@ class Accounts:
 
     async def _move(self, account_id: int, movement: Movement) -> Account:
         async with transaction(self._engine) as connection:
-            await _lock(connection, account_id)
+            found = await _lock(connection, account_id)
             if not await _already_booked(connection, account_id, movement):
+                if found.topped_up_nanos + movement.amount_nanos > MOST_NANOS:
+                    raise InvalidRequest(f"All that is topped up is {_MOST}.", param="amount_nanos")
                 await _book(connection, account_id, movement)
             return await _show(connection, account_id)
 
@@ -227,9 +229,7 @@ async def _book(connection: AsyncConnection, account_id: int, movement: Movement
                 topped_up_nanos=account.c.topped_up_nanos + amount, available_nanos=account.c.available_nanos + amount
             )
         )
-    except IntegrityError as error:
-        if "account_topped_up_check" in str(error):
-            raise InvalidRequest(f"All that is topped up is {_MOST}.", param="amount_nanos") from None
+    except IntegrityError:
         raise Unprocessable(
             "This would take more than the account has; its holds are not available.",
             code="balance_too_low",

@@ -50,11 +50,10 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
 
 
-class Issued(msgspec.Struct, frozen=True, kw_only=True):
-    """A new key with its secret, the only time that it is shown."""
+class Issued(Key, frozen=True, kw_only=True):
+    """A new key with all of its characters, the only time that they are shown."""
 
-    key: Key
-    secret: str
+    key: str
 
 
 def hash_of(secret: str) -> bytes:
@@ -83,7 +82,8 @@ class Keys:
             number = await next_keys_revision(connection)
             made = insert(api_key).values(**values, revision=number).returning(api_key.c.id)
             key_id = (await connection.execute(made)).scalar_one()
-            return Issued(key=await _show(connection, key_id), secret=secret)
+            shown = await _show(connection, key_id)
+            return Issued(**msgspec.structs.asdict(shown), key=secret)
 
     async def list(self, *, account_id: int | None = None, after_id: int = 0, limit: int = MAX_PAGE) -> Sequence[Key]:
         """List keys by id, of one account or of all, from the one after `after_id`."""
