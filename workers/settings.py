@@ -38,8 +38,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How long one take waits for work; also how late a drain begins."""
     spec_s: Seconds = 5.0
     """Seconds between two looks at what the pool serves; a change drains the worker, so that it starts afresh."""
-    drain_s: Seconds = 30.0
-    """How long running requests may go on after SIGTERM."""
+    drain_s: Seconds = 28.0
+    """How long running requests may go on after SIGTERM. `faregate up` kills a worker after 35 s."""
     inline_bytes: Positive = 4 * 1024 * 1024
     """The largest media file that goes back through Redis to a waiting gateway; a larger one goes to `blob_dir`."""
     log_level: str = "info"

@@ -28,19 +28,23 @@ MEDIA_TYPES: dict[Format, str] = {
 
 
 class Codec(msgspec.Struct, frozen=True):
-    """How FFmpeg makes a format; a rate of 0 keeps that of the samples."""
+    """How FFmpeg makes a format; a rate of 0 keeps that of the samples.
+
+    The options trade a little quality, which a synthetic voice does not show, for two to four times the speed.
+    """
 
     container: str
     codec: str
-    rate: int
-    bit_rate: int
+    rate: int = 0
+    bit_rate: int = 0
+    options: dict[str, str] = {}
 
 
 CODECS: dict[Format, Codec] = {
-    "mp3": Codec("mp3", "libmp3lame", 0, 64_000),
-    "opus": Codec("ogg", "libopus", 24_000, 32_000),
-    "aac": Codec("adts", "aac", 0, 64_000),
-    "flac": Codec("flac", "flac", 0, 0),
+    "mp3": Codec("mp3", "libmp3lame", bit_rate=64_000, options={"compression_level": "7"}),
+    "opus": Codec("ogg", "libopus", 24_000, 32_000, {"application": "voip", "compression_level": "5"}),
+    "aac": Codec("adts", "aac", bit_rate=64_000, options={"aac_coder": "fast"}),
+    "flac": Codec("flac", "flac"),
 }
 
 
@@ -125,10 +129,10 @@ class MediaEncoder:
         self._rate = rate
         self._sink = _Sink()
         self._container = av.open(self._sink, "w", format=codec.container)
-        stream = self._container.add_stream(codec.codec, rate=codec.rate or rate, layout="mono")
+        stream = self._container.add_stream(
+            codec.codec, rate=codec.rate or rate, options=codec.options, layout="mono", bit_rate=codec.bit_rate
+        )
         assert isinstance(stream, AudioStream)
-        if codec.bit_rate:
-            stream.bit_rate = codec.bit_rate
         self._stream = stream
         self._samples = 0
 
@@ -153,9 +157,7 @@ class Stretcher:
         self._rate = rate
         self._samples = 0
         self._graph = Graph()
-        source = self._graph.add_abuffer(
-            sample_rate=rate, format="s16", layout="mono", time_base=Fraction(1, rate)
-        )
+        source = self._graph.add_abuffer(sample_rate=rate, format="s16", layout="mono", time_base=Fraction(1, rate))
         tempo_filter = self._graph.add("atempo", f"{tempo:.6f}")
         shape = self._graph.add("aformat", "sample_fmts=s16:channel_layouts=mono")
         sink = self._graph.add("abuffersink")

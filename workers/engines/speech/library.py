@@ -22,6 +22,9 @@ _WORD = 1
 _BUFFER_MS = 60
 
 
+_LOCK = threading.Lock()
+
+
 class _Voice(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -69,7 +72,7 @@ Heard = Callable[[bytes, int], bool]
 
 
 class Espeak:
-    """The library, started. Make one in a process."""
+    """The library, started."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(espeakng_loader.get_library_path())
@@ -80,11 +83,9 @@ class Espeak:
         )
         if self.sample_rate <= 0:
             raise EspeakError("espeak-ng did not start: its data is missing")
-        self._lock = threading.Lock()
         self._heard: Heard | None = None
         self._spoken = 0
         self._callback = _CALLBACK(self._on_samples)
-        self._library.espeak_SetSynthCallback(self._callback)
 
     def speakers(self) -> list[Speaker]:
         """List the voices, in the library's order."""
@@ -108,7 +109,8 @@ class Espeak:
         """
         encoded = text.encode()
         library = self._library
-        with self._lock:
+        with _LOCK:
+            library.espeak_SetSynthCallback(self._callback)
             if library.espeak_SetVoiceByName(voice.encode()) != 0:
                 raise EspeakError(f"espeak-ng cannot load the voice {voice}")
             library.espeak_SetParameter(_RATE, rate, 0)
