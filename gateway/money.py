@@ -51,7 +51,7 @@ def parse_usd(text: str) -> int:
 
 
 def parse_price(text: str) -> int:
-    """Read a decimal price of US dollars as picos. Raises ValueError when it is negative, not finite, or finer than 1e-12."""
+    """Read a decimal price of US dollars as picos. Raises ValueError: negative, not finite, or finer than 1e-12."""
     return _whole(text, PICOS_PER_USD, "a trillionth of a dollar")
 
 

@@ -11,7 +11,7 @@ from gateway.contract.pools import WorkerStatus
 from gateway.pricing.price import PriceVersion
 
 State = Literal["ready", "loading", "failed", "no_worker", "not_for_sale"]
-"""How a model stands: it can be answered at once; requests wait in its queue (`loading`, `no_worker`); or it cannot be called."""
+"""How a model stands: only a `ready` one answers at once; requests for the others wait; the last cannot be called."""
 
 
 class PriceRow(TypedDict):
@@ -112,4 +112,4 @@ _REASONS = {
 def _given(parameter: msgspec.Struct) -> dict[str, Any]:
     """Write a parameter without the fields that say nothing."""
     plain: dict[str, Any] = msgspec.to_builtins(parameter)
-    return {name: value for name, value in plain.items() if value not in (None, "", []) or name == "priced"}
+    return {name: value for name, value in plain.items() if value not in (None, "", ()) or name == "priced"}

@@ -78,7 +78,9 @@ def parse(data: bytes, file: str) -> Node:
         node = _Builder(report, file).build(YAML(typ="safe", pure=True).parse(text))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _unreadable(file, mark.line + 1 if mark else 0, "YAML", (error.problem or "something else").removeprefix("found ")) from None
+        raise _unreadable(
+            file, mark.line + 1 if mark else 0, "YAML", (error.problem or "something else").removeprefix("found ")
+        ) from None
     except YAMLError as error:
         raise _unreadable(file, 0, "YAML", str(error).splitlines()[0]) from None
     if report.problems:

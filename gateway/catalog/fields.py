@@ -18,10 +18,10 @@ _NUMBER = re.compile(r"[-+]?[0-9]{1,15}(\.[0-9]{1,15})?([eE][-+]?[0-9]{1,2})?")
 class Fields:
     """The fields of one mapping. What is missing or wrong is reported once and answered with the default."""
 
-    def __init__(self, node: Mapping, path: str, report: Report) -> None:
+    def __init__(self, node: Mapping, path: str, report: Report, line: int) -> None:
         self._entries = node.entries
         self._report = report
-        self.line = node.line
+        self.line = line
         self.path = path
 
     def known(self, names: tuple[str, ...]) -> None:
@@ -147,12 +147,12 @@ class Fields:
     def group(self, name: str) -> "Fields | None":
         """Read a mapping; None where it is missing."""
         node = self.node(name)
-        return None if node is None else self.of(node, self.at(name))
+        return None if node is None else self.of(node, self.at(name), self.line_of(name))
 
-    def of(self, node: Node, path: str) -> "Fields | None":
-        """Take a node as a mapping; reports what is none."""
+    def of(self, node: Node, path: str, line: int = 0) -> "Fields | None":
+        """Take a node as a mapping, whose key stands on `line`; reports what is none."""
         if isinstance(node, Mapping):
-            return Fields(node, path, self._report)
+            return Fields(node, path, self._report, line or node.line)
         self._report.add(node.line, path, "a mapping", kind_of(node))
         return None
 
@@ -161,7 +161,7 @@ class Fields:
         group = self.group(name)
         for key, (scalar, node) in group._entries.items() if group else ():
             path = f"{self.at(name)}.{key if key.isprintable() else ascii(key)}"
-            fields = self.of(node, path)
+            fields = self.of(node, path, scalar.line)
             if fields is not None:
                 yield key, scalar.line, fields
 

@@ -48,7 +48,7 @@ def load(data: bytes, file: str) -> Catalog:
     if not isinstance(root, Mapping):
         report.add(root.line, "", "a mapping with `pools` and `models`", kind_of(root))
         raise CatalogError(file, report.problems)
-    fields = Fields(root, "", report)
+    fields = Fields(root, "", report, root.line)
     fields.known(TOP_FIELDS)
     catalog = _catalog(fields, report)
     if report.problems:

@@ -53,6 +53,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int = 10_000
     attempts: int = 3
     """How often a request is taken before it is given up."""
+    withdrawn: bool = False
+    """No longer in the catalog, and still settled and swept until an apply finds no open request in it."""
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -45,7 +45,7 @@ Checks = dict[type[Input], tuple[FieldCheck, ...]]
 
 
 def compile_checks(tasks: Iterable[Task], parameters: dict[str, Parameter]) -> Checks:
-    """Prepare the checks of each task's input, once for a model. Raises ValueError where a default does not fit its field."""
+    """Prepare the checks of each task's input, once for a model. Raises ValueError where a default does not fit."""
     return {INPUT_TYPES[task]: tuple(_field_checks(task, parameters)) for task in tasks}
 
 
@@ -56,7 +56,9 @@ def _field_checks(task: Task, parameters: dict[str, Parameter]) -> Iterator[Fiel
             yield FieldCheck(name, field_default(task, name, parameter), field_check(name, parameter))
     limit = parameters.get("max_tokens")
     if limit is not None and "max_completion_tokens" in fields and "max_completion_tokens" not in parameters:
-        yield FieldCheck("max_completion_tokens", None, field_check("max_completion_tokens", limit))  # the same limit by its other name
+        yield FieldCheck(
+            "max_completion_tokens", None, field_check("max_completion_tokens", limit)
+        )  # the same limit by its other name
 
 
 def field_default(task: Task, name: str, parameter: Parameter) -> Any:
@@ -74,18 +76,28 @@ def field_check(name: str, parameter: Parameter) -> Check | None:
     """Make the function that raises InvalidRequest for a value outside the limits; None where there are none."""
     if parameter.minimum is None and parameter.maximum is None and not parameter.choices:
         return None
-    by_length = parameter.type in ("string", "array")
+    size_of = _SIZES.get(parameter.type, _itself)
 
     def check(value: Any) -> None:
         if parameter.choices:
             _check_choices(name, parameter, value)
-        size = len(value) if by_length and isinstance(value, str | list) else value
+        size = size_of(value)
         if parameter.minimum is not None and size < parameter.minimum:
             raise _outside(name, parameter, f"at least {parameter.minimum:.15g}")
         if parameter.maximum is not None and size > parameter.maximum:
             raise _outside(name, parameter, f"at most {parameter.maximum:.15g}")
 
     return check
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+_SIZES: dict[ParameterType, Callable[[Any], Any]] = {
+    "string": len,
+    "array": lambda value: len(value) if isinstance(value, list) else 1,  # one text stands for a list of one
+}
 
 
 def _check_choices(name: str, parameter: Parameter, value: Any) -> None:

@@ -75,6 +75,12 @@ def usd_of_row(part: PriceComponent) -> str:
     return price_text(part.picos * COUNTS.get(part.unit, 1))
 
 
+def dollars_of_row(part: PriceComponent) -> str:
+    """Write a component's amount for people: whole dollars, or at least two decimals."""
+    whole, point, decimals = usd_of_row(part).partition(".")
+    return f"${whole}{point}{decimals.ljust(2, '0') if point else ''}"
+
+
 def row_text(part: PriceComponent) -> str:
     """Write a component for people: `$0.10 per 1M input tokens`."""
-    return f"${usd_of_row(part)} per {per_text(part)}"
+    return f"{dollars_of_row(part)} per {per_text(part)}"

@@ -1,4 +1,4 @@
-"""What is wrong with a catalog, in full: each problem with its line, its field, what was expected and what was found."""
+"""What is wrong with a catalog, in full: each problem with its line, field, what was expected and what was found."""
 
 from typing import Any
 

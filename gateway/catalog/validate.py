@@ -1,6 +1,6 @@
 """An input held against its model: limits, choices and combinations; defaults put in."""
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -8,10 +8,8 @@ from gateway.catalog.model import Model
 from gateway.contract.inputs import ChatInput, CompletionInput, Input, NamedTool
 from gateway.errors import InvalidRequest
 
-AnyInput = TypeVar("AnyInput", bound=Input)
 
-
-def check_input(model: Model, value: AnyInput) -> AnyInput:
+def check_input(model: Model, value: Input) -> Input:
     """Give the input with the model's defaults in it. Raises InvalidRequest, whose `param` names the field."""
     changes: dict[str, Any] = {}
     for field in model.checks.get(type(value), ()):
@@ -33,7 +31,7 @@ def check_input(model: Model, value: AnyInput) -> AnyInput:
 
 
 def _check_output(model: Model, value: ChatInput | CompletionInput, changes: dict[str, Any]) -> None:
-    """Hold the output, of all choices together, against the context; put in the model's own limit where there is none."""
+    """Hold the output, of all choices together, against the context; put in the model's limit where there is none."""
     name, limit = "max_tokens", value.max_tokens
     if limit is None and isinstance(value, ChatInput) and value.max_completion_tokens is not None:
         name, limit = "max_completion_tokens", value.max_completion_tokens

@@ -43,10 +43,10 @@ def chat_tokens(value: ChatInput, overhead: int) -> int:
     total = overhead * (len(value.messages) + 1)
     for message in value.messages:
         content = message.content
-        if content.__class__ is str:
-            total += len(content) if content.isascii() else utf8_bytes(content)
+        if isinstance(content, str):
+            total += utf8_bytes(content)
         elif content is not None:
-            total += sum(utf8_bytes(part.text) + JOIN_BYTES for part in content)  # type: ignore[union-attr]
+            total += sum(utf8_bytes(part.text) + JOIN_BYTES for part in content)
         if message.name is not None or message.tool_calls is not None or message.tool_call_id is not None:
             total += _extras_bytes(message)
     if value.tools is not None:

@@ -4,7 +4,7 @@ import msgspec
 
 from gateway.contract.units import Units
 from gateway.money import attos_text, decimal_text, price_text
-from gateway.pricing.price import PriceComponent, PricedUnit, PriceVersion
+from gateway.pricing.price import PricedUnit, PriceVersion
 from gateway.pricing.rate import line_attos, quantities
 
 PLACES: dict[PricedUnit, int] = {"megapixel": 6, "audio_second": 3, "video_second": 3}

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 ChargeWhen = Literal["nothing", "produced", "full"]
-"""What an outcome costs: nothing; the units produced (a per-request price once its forward phase began); or the price of the hold."""
+"""What an outcome costs: nothing; the units produced (and a price per request once the forward phase began); all."""
 
 
 class OutcomePolicy(msgspec.Struct, frozen=True, kw_only=True):

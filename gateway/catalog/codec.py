@@ -1,0 +1,55 @@
+"""How models, pools and prices lie in Postgres, as JSON.
+
+`model.spec`, `pool.spec`: the fields of the type but its name, id and price. Parameters are a list of
+pairs, since jsonb does not keep the order of keys. `price_version.components`: a list of `{"unit", "picos"}`;
+an empty list is a model that is not for sale from then on.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gateway.catalog.model import Model, Pool
+from gateway.pricing.price import PriceComponent, PriceVersion
+
+Json = Mapping[str, Any]
+
+
+def model_spec(model: Model) -> dict[str, Any]:
+    """Write a model for `model.spec`."""
+    spec: dict[str, Any] = msgspec.to_builtins(model)
+    for name in ("name", "id", "price"):
+        del spec[name]
+    spec["parameters"] = list(spec["parameters"].items())
+    return spec
+
+
+def read_model(name: str, number: int, spec: Json, price: PriceVersion | None = None) -> Model:
+    """Read a model. Fields that this release does not know are left alone."""
+    plain = {**spec, "name": name, "id": number, "parameters": dict(spec.get("parameters", ()))}
+    plain.pop("price", None)
+    model = msgspec.convert(plain, Model)
+    return msgspec.structs.replace(model, price=price) if price is not None else model
+
+
+def pool_spec(pool: Pool) -> dict[str, Any]:
+    """Write a pool for `pool.spec`."""
+    spec: dict[str, Any] = msgspec.to_builtins(pool)
+    del spec["name"]
+    return spec
+
+
+def read_pool(name: str, spec: Json) -> Pool:
+    """Read a pool."""
+    return msgspec.convert({**spec, "name": name}, Pool)
+
+
+def components_json(components: tuple[PriceComponent, ...]) -> list[dict[str, Any]]:
+    """Write price components for `price_version.components`."""
+    return [{"unit": part.unit, "picos": part.picos} for part in components]
+
+
+def read_components(plain: list[Json]) -> tuple[PriceComponent, ...]:
+    """Read price components."""
+    return msgspec.convert(plain, tuple[PriceComponent, ...])
