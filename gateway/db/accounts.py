@@ -27,20 +27,15 @@ account = Table(
     nanos("spent_nanos"),
     instant_or_null("suspended_at"),
     instant("created_at", default_now=True),
-    CheckConstraint("id > 0", name="id_check"),
-    CheckConstraint("name <> ''", name="name_check"),
-    CheckConstraint("kind in ('prepaid', 'postpaid')", name="kind_check"),
-    CheckConstraint(
-        f"credit_limit_nanos between 0 and {MOST_NANOS} and (kind = 'postpaid' or credit_limit_nanos = 0)",
-        name="credit_limit_check",
-    ),
-    CheckConstraint(f"topped_up_nanos <= {MOST_NANOS}", name="topped_up_check"),
     CheckConstraint("available_nanos >= -credit_limit_nanos", name="available_check"),
-    CheckConstraint("held_nanos >= 0 and spent_nanos >= 0", name="held_check"),
-    CheckConstraint("topped_up_nanos = available_nanos + held_nanos + spent_nanos", name="books_check"),
+    CheckConstraint(
+        "topped_up_nanos = available_nanos + held_nanos + spent_nanos and held_nanos >= 0 and spent_nanos >= 0",
+        name="books_check",
+    ),
     postgresql_with={"fillfactor": 20},
 )
-"""Ids are above 0: 0 and -1 are the ledger's own accounts. Ids 0 and below never stand here."""
+"""Ids begin at 1: 0 and -1 are the ledger's own accounts. Only what guards money is a CHECK: each costs every statement
+that writes here 3 to 5 us. Kind, name, limit and top-ups are checked by who writes them."""
 
 api_key = Table(
     "api_key",
@@ -57,9 +52,6 @@ api_key = Table(
     instant("created_at", default_now=True),
     instant_or_null("last_used_at"),
     Column("revision", BigInteger, nullable=False, server_default=text("0")),
-    CheckConstraint("octet_length(hash) = 32", name="hash_check"),
-    CheckConstraint("budget_nanos >= 0", name="budget_check"),
-    CheckConstraint("used_nanos >= 0", name="used_check"),
     Index("api_key_account_id_idx", "account_id"),
     Index("api_key_revision_idx", "revision"),
     postgresql_with={"fillfactor": 20},

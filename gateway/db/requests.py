@@ -3,7 +3,6 @@
 from sqlalchemy import (
     BigInteger,
     Boolean,
-    CheckConstraint,
     Column,
     Index,
     Integer,
@@ -43,7 +42,6 @@ open_request = Table(
     Column("keep", Boolean, nullable=False),
     Column("pool", Text, nullable=False),
     Column("gateway", Text, nullable=False),
-    CheckConstraint("hold_nanos >= 0", name="hold_check"),
     postgresql_with=CHURN,
 )
 """`task` is its position in `TASKS`. The row goes when the request is settled: that deletion is the fence."""

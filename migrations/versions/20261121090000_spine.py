@@ -12,7 +12,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-FUNCTIONS: tuple[str, ...] = ()
+FUNCTIONS = ("types.sql", "admit_one.sql", "admit_judged.sql", "admit.sql", "settle_one.sql", "settle.sql")
 
 
 def upgrade() -> None:

@@ -1,0 +1,248 @@
+"""Step 9's statement: ended requests are charged, exactly once, a batch in one commit."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+import msgspec
+import structlog
+
+from gateway.contract.ids import request_id_of
+from gateway.contract.phases import Phases
+from gateway.contract.states import OUTCOMES, REASONS, Outcome, Reason
+from gateway.contract.units import UNIT_NAMES, Units
+from gateway.db.session import HotSession
+from gateway.db.usage import PHASE_COLUMNS
+
+log = structlog.get_logger()
+
+KEEP_OUTPUT_S = 7 * 86400
+MOST_COUNT = 2**53
+"""The most of any unit or phase that is believed; four centuries in microseconds."""
+
+_SETTLE = "select n, charge, hold from settle($1, $2, $3)"
+_SETTLE_ONE = "select charge, hold from settle_one($1, $2, $3)"
+_STILL_OPEN = "select id, price_version_id, hold_nanos from open_request where id = any ($1)"
+_SETTLED = (
+    "select id, price_version_id, charge_nanos, hold_nanos, outcome, reason, attempt,"
+    f" {', '.join(UNIT_NAMES)}, {', '.join(PHASE_COLUMNS)} from usage where id = any ($1)"
+)
+_FIXED_COLUMNS = 7
+_OUTCOME_NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
+_REASON_NUMBERS = {reason: number for number, reason in enumerate(REASONS)}
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How a request ended, rated."""
+
+    id: str
+    charge_nanos: int
+    """What the units cost at `price_version_id`; it is capped at the hold."""
+    price_version_id: int
+    outcome: Outcome
+    reason: Reason
+    attempt: int
+    worker: str
+    units: Units
+    phases: Phases
+    output: bytes | None = None
+    """Kept where the request was admitted with `keep`."""
+    detail: str = ""
+    """What a caller may read about a failure; kept likewise."""
+
+
+class Charged(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in Postgres about an ended request, whoever settled it."""
+
+    id: str
+    charge_nanos: int
+    hold_nanos: int
+    price_version_id: int
+    outcome: Outcome
+    reason: Reason
+    attempt: int
+    units: Units
+    phases: Phases
+    first: bool
+    """Whether this call settled it. False: it had been settled before, and these are the figures of then."""
+    mismatch: bool = False
+    """It is open still, and pinned to `price_version_id`, not to the version it was rated at: nothing was charged."""
+
+
+class Settlement:
+    """Settles over one connection, batch after batch; calls take turns. One in each settler process."""
+
+    def __init__(self, database_url: str, *, keep_output_s: int = KEEP_OUTPUT_S) -> None:
+        self._session = HotSession(database_url, name="faregate settlement")
+        self._keep_output_s = keep_output_s
+        self._turn = asyncio.Lock()
+
+    async def settle(self, endings: Sequence[Ending]) -> list[Charged]:
+        """Charge what is open; answer for what was settled before with its committed charge.
+
+        Answers every id that was ever admitted, once, in no particular order. Where an id comes twice, its
+        first ending counts. Raises Unavailable while Postgres is away: repeat it, nothing is charged twice.
+        """
+        by_id: dict[str, Ending] = {}
+        for ending in endings:
+            by_id.setdefault(ending.id, ending)
+        if not by_id:
+            return []
+        async with self._turn:
+            charged = await self._settle(list(by_id.values()))
+            if len(charged) < len(by_id):
+                settled = {row.id for row in charged}
+                charged += await self._look_up([ending for ending in by_id.values() if ending.id not in settled])
+        return charged
+
+    async def close(self) -> None:
+        """Close the connection."""
+        async with self._turn:
+            await self._session.close()
+
+    async def _settle(self, endings: list[Ending]) -> list[Charged]:
+        try:
+            if len(endings) == 1:
+                return await self._settle_one(endings[0])
+            words = [_word(ending) for ending in endings if ending.output is not None or ending.detail]
+            rows = await self._session.fetch(_SETTLE, [_row(ending) for ending in endings], words, self._keep_output_s)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, UnicodeError) as error:
+            if len(endings) == 1:
+                return await self._settle_mended(endings[0], error)
+            # One of them cannot be stored, and nothing has happened: let the others not wait for it.
+            return [row for ending in endings for row in await self._settle([ending])]
+        numbers, charges, holds = rows[0]
+        return [_charged(endings[n - 1], charge, hold) for n, charge, hold in zip(numbers, charges, holds, strict=True)]
+
+    async def _settle_one(self, ending: Ending) -> list[Charged]:
+        word = _word(ending) if ending.output is not None or ending.detail else None
+        rows = await self._session.fetch(_SETTLE_ONE, _row(ending), word, self._keep_output_s)
+        charge, hold = rows[0]
+        return [] if hold is None else [_charged(ending, charge, hold)]
+
+    async def _settle_mended(self, ending: Ending, error: Exception) -> list[Charged]:
+        """Settle an ending that Postgres refused, with its figures and words made storable.
+
+        Where that is refused too, it is left open, so that it does not stop all others for ever: the
+        sweeper finds it, and the books show it.
+        """
+        log.error("settlement.mended", request_id=ending.id, error=type(error).__name__)
+        try:
+            return await self._settle_one(_mended(ending))
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as refused:
+            log.error("settlement.refused", request_id=ending.id, error=type(refused).__name__)
+            return []
+
+    async def _look_up(self, endings: list[Ending]) -> list[Charged]:
+        """Find out why endings were not settled now: settled before, or pinned to another price version."""
+        ids = [ending.id[4:] for ending in endings]
+        settled = await self._session.fetch(_SETTLED, ids)
+        rows = [_from_usage(row) for row in settled]
+        if len(rows) < len(ids):
+            by_id = {ending.id: ending for ending in endings}
+            still_open = await self._session.fetch(_STILL_OPEN, ids)
+            rows += [_mismatch(by_id[request_id_of(id_)], version, hold) for id_, version, hold in still_open]
+        return rows
+
+
+def _row(e: Ending) -> tuple[Any, ...]:
+    """Give the fields of the type `ending` in types.sql."""
+    u, p = e.units, e.phases
+    return (
+        e.id[4:],
+        e.price_version_id,
+        e.charge_nanos,
+        _OUTCOME_NUMBERS[e.outcome],
+        _REASON_NUMBERS[e.reason],
+        e.attempt,
+        e.worker,
+        u.input_tokens,
+        u.cached_tokens,
+        u.output_tokens,
+        u.reasoning_tokens,
+        u.characters,
+        u.images,
+        u.pixels,
+        u.steps,
+        u.audio_ms,
+        u.video_ms,
+        p.queue_us,
+        p.load_us,
+        p.preprocess_us,
+        p.transfer_us,
+        p.forward_us,
+        p.postprocess_us,
+        p.store_us,
+    )
+
+
+def _word(e: Ending) -> tuple[Any, ...]:
+    """Give the fields of the type `told` in types.sql."""
+    return (e.id[4:], e.output, e.detail)
+
+
+def _charged(ending: Ending, charge_nanos: int, hold_nanos: int) -> Charged:
+    return Charged(
+        id=ending.id,
+        charge_nanos=charge_nanos,
+        hold_nanos=hold_nanos,
+        price_version_id=ending.price_version_id,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        attempt=ending.attempt,
+        units=ending.units,
+        phases=ending.phases,
+        first=True,
+    )
+
+
+def _from_usage(row: Any) -> Charged:
+    figures = tuple(row)
+    units_end = _FIXED_COLUMNS + len(UNIT_NAMES)
+    return Charged(
+        id=request_id_of(row["id"]),
+        charge_nanos=row["charge_nanos"],
+        hold_nanos=row["hold_nanos"],
+        price_version_id=row["price_version_id"],
+        outcome=OUTCOMES[row["outcome"]],
+        reason=REASONS[row["reason"]],
+        attempt=row["attempt"],
+        units=Units(*figures[_FIXED_COLUMNS:units_end]),
+        phases=Phases(*figures[units_end:]),
+        first=False,
+    )
+
+
+def _mismatch(ending: Ending, price_version_id: int, hold_nanos: int) -> Charged:
+    return Charged(
+        id=ending.id,
+        charge_nanos=0,
+        hold_nanos=hold_nanos,
+        price_version_id=price_version_id,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        attempt=ending.attempt,
+        units=ending.units,
+        phases=ending.phases,
+        first=False,
+        mismatch=True,
+    )
+
+
+def _mended(ending: Ending) -> Ending:
+    def believable(count: int) -> int:
+        return max(0, min(count, MOST_COUNT))
+
+    def storable(text: str) -> str:
+        return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+    return msgspec.structs.replace(
+        ending,
+        attempt=max(0, min(ending.attempt, 2**15 - 1)),
+        charge_nanos=max(0, min(ending.charge_nanos, 2**63 - 1)),
+        worker=storable(ending.worker),
+        detail=storable(ending.detail),
+        units=Units(*map(believable, msgspec.structs.astuple(ending.units))),
+        phases=Phases(*map(believable, msgspec.structs.astuple(ending.phases))),
+    )

@@ -1,0 +1,58 @@
+-- admit: sets holds aside and opens requests, many in one transaction. Answers those that were NOT admitted: no row means all were.
+--
+-- openings  opening[]     the requests; their order is the order of judgement
+-- opener    text          the gateway
+-- payers    hold_sum[]    the sum of their holds for each account, in id order
+-- callers   hold_sum[]    the sum of their holds for each API key, in id order
+-- keyed     keyed_call[]  those with an idempotency key; no key of one API key twice in one call
+-- kept      kept_call[]   those with a payload to keep
+--
+-- n, verdict, original   as `admit_judged` answers
+--
+-- First as if everything fitted, which costs half as much: each UPDATE judges and moves in one, and Postgres checks its
+-- condition again on the newest version of the row. Where something does not fit, that is undone and each request is judged.
+-- Locks: accounts in id order; what belongs to an account (its keys' use, its idempotency keys) changes only under its lock.
+create or replace function admit(openings opening[], opener text, payers hold_sum[], callers hold_sum[], keyed keyed_call[], kept kept_call[])
+returns table (n int, verdict text, original uuid)
+language plpgsql volatile as $$
+#variable_conflict use_column
+declare
+  rows int;
+  fits boolean;
+begin
+  begin
+    update account a set available_nanos = a.available_nanos - s.hold, held_nanos = a.held_nanos + s.hold
+      from unnest(payers) s
+      where a.id = s.id and a.suspended_at is null and s.hold <= a.available_nanos + a.credit_limit_nanos;
+    get diagnostics rows = row_count;
+    fits := rows = cardinality(payers);
+    if fits then
+      update api_key k set used_nanos = k.used_nanos + s.hold, last_used_at = now()
+        from unnest(callers) s
+        where k.id = s.id and k.account_id = s.account_id and k.revoked_at is null and (k.expires_at <= now()) is not true
+          and (k.budget_nanos is null or s.hold <= k.budget_nanos - k.used_nanos);
+      get diagnostics rows = row_count;
+      fits := rows = cardinality(callers);
+    end if;
+    if fits and cardinality(keyed) > 0 then
+      fits := not exists (select from unnest(keyed) k join idempotency i using (account_id, api_key_id, key));
+    end if;
+    if not fits then
+      raise exception using errcode = 'FG001'; -- undoes this block only
+    end if;
+    insert into open_request (id, account_id, api_key_id, hold_nanos, deadline_at, model_id, price_version_id, task, keep, pool, gateway)
+      select id, account_id, api_key_id, hold, now() + deadline_s * interval '1 second', model_id, price_version_id, task, keep, pool, opener
+      from unnest(openings);
+  exception when sqlstate 'FG001' then
+    return query select * from admit_judged(openings, opener, array(select id from unnest(payers)), keyed);
+  end;
+
+  if cardinality(keyed) > 0 then
+    insert into idempotency (account_id, api_key_id, key, request_id, body_hash)
+      select k.account_id, k.api_key_id, k.key, k.id, k.body_hash from unnest(keyed) k join open_request o on o.id = k.id;
+  end if;
+  if cardinality(kept) > 0 then
+    insert into request_payload (id, payload, metadata)
+      select k.id, k.payload, k.metadata from unnest(kept) k join open_request o on o.id = k.id;
+  end if;
+end $$;
