@@ -66,6 +66,9 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         code = faregate(prog_name="faregate", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(error.exit_code)
     except click.UsageError as error:
         help_line = f" (see {error.ctx.command_path} --help)" if error.ctx else ""
         _end(f"{error.format_message()}{help_line}", error.exit_code)

@@ -30,6 +30,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The address to listen on."""
     port: Port = 8080
     """The port to listen on; 0 takes a free one."""
+    listen_fd: int = -1
+    """A socket that listens already, inherited from the process that started this one; -1 opens host and port."""
     public_url: str = ""
     """How callers reach this system; empty means `http://host:port`."""
     engines: str = ""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import Coroutine
 from typing import Any
 
@@ -59,7 +60,8 @@ def gateway() -> None:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_S,
     )
-    uvicorn.Server(config).run()
+    inherited = [socket.socket(fileno=settings.listen_fd)] if settings.listen_fd >= 0 else None
+    uvicorn.Server(config).run(sockets=inherited)
 
 
 @click.command("settler")

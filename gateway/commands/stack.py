@@ -6,6 +6,7 @@ started again; SIGINT or SIGTERM drains in the opposite order; whatever ends thi
 
 import hashlib
 import http.client
+import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -28,7 +29,7 @@ from gateway.stack.connection import Connection, remove_connection, write_connec
 from gateway.stack.errors import StackError
 from gateway.stack.folder import DataFolder, hold_folder
 from gateway.stack.interrupt import Interrupt, Interrupted
-from gateway.stack.ports import claim_port, free_port
+from gateway.stack.ports import free_port, listen
 from gateway.stack.roles import Site
 from gateway.stack.servers import start_postgres, start_valkey
 from gateway.stack.supervisor import Supervisor
@@ -60,50 +61,72 @@ class Stack:
         self._catalog = catalog
         self._supervisor = Supervisor(say=now_line, changed=self._publish)
         self._connection: Connection | None = None
+        self._listener: socket.socket | None = None
         self._began = time.monotonic()
 
     async def start(self) -> Connection:
-        """Start everything; answers once the gateway does, with workers still loading. Raises StackError and others."""
+        """Start everything; answers once the gateway does, with workers still loading. Raises StackError and others.
+
+        connection.json is there before the gateway answers, and names all processes: whoever calls then waits at the
+        socket, which listens from the beginning.
+        """
         remove_connection(self._folder.path)
-        options, folder, supervisor = self._options, self._folder, self._supervisor
-        wanted = options.port or free_port(folder.kept.gateway_port, options.host)
-        port = await claim_port(options.host, wanted, PORT_FREE_S)
+        supervisor, kept = self._supervisor, self._folder.kept
+        wanted = self._options.port or free_port(kept.gateway_port, self._options.host)
+        self._listener = await listen(self._options.host, wanted, PORT_FREE_S)
+        site = await self._start_servers(self._listener)
+        catalog = await self._prepare(site)
+        gateway = supervisor.spawn(site.gateway())
+        supervisor.start(site.settler())
+        for pool in _pools_to_run(catalog, site.engines):
+            for number in range(1, pool.workers + 1):
+                supervisor.start(site.worker(pool.name, number))
+        self._connection = connection = Connection(
+            base_url=site.base_url,
+            admin_key=kept.admin_key,
+            api_key=self._folder.kept.api_key,
+            database_url=site.database_url,
+            redis_url=site.redis_url,
+        )
+        self._publish()
+        await supervisor.await_ready(gateway, lambda: _answers(site), GATEWAY_READY_S)
+        self._say_when(f"the gateway answers at {site.base_url}")
+        click.echo(welcome(connection, _models_to_show(catalog, site.engines)))
+        return connection
+
+    async def _start_servers(self, listener: socket.socket) -> Site:
+        """Start Postgres and Valkey, or take those that were named."""
+        options, folder = self._options, self._folder
+        port = int(listener.getsockname()[1])
         folder.keep(gateway_port=port)
         site = Site(
             folder=folder,
-            database_url=options.database_url or await start_postgres(folder, supervisor),
-            redis_url=options.redis_url or await start_valkey(folder, supervisor),
+            database_url=options.database_url or await start_postgres(folder, self._supervisor),
+            redis_url=options.redis_url or await start_valkey(folder, self._supervisor),
             host=options.host,
             port=port,
+            listener=listener.fileno(),
             engines=options.engines,
         )
-        self._say_when("Postgres and Valkey are up")
         await _check_redis(site.redis_url)
+        self._say_when("Postgres and Valkey are up")
+        return site
+
+    async def _prepare(self, site: Site) -> Catalog:
+        """Migrate, apply the catalog and see to the demo account; answers the catalog as the database has it."""
         engine = slow_engine(site.database_url)
         try:
             await upgrade(site.database_url)
             catalog = await self._apply_catalog(engine)
-            folder.keep(api_key=await demo_key(engine, folder.kept.api_key))
+            self._folder.keep(api_key=await demo_key(engine, self._folder.kept.api_key))
         finally:
             await engine.dispose()
-        await supervisor.start(site.gateway(), lambda: _answers(site), GATEWAY_READY_S)
-        self._say_when(f"the gateway answers at {site.base_url}")
-        self._connection = Connection(
-            base_url=site.base_url,
-            admin_key=folder.kept.admin_key,
-            api_key=folder.kept.api_key,
-            database_url=site.database_url,
-            redis_url=site.redis_url,
-        )
-        await supervisor.start(site.settler())
-        for pool in _pools_to_run(catalog, options.engines):
-            for number in range(1, pool.workers + 1):
-                await supervisor.start(site.worker(pool.name, number))
-        click.echo(welcome(self._connection, _models_to_show(catalog, options.engines)))
-        return self._connection
+        return catalog
 
     async def stop(self) -> None:
         """Drain and end all children, those first that others wait for."""
+        if self._listener is not None:
+            self._listener.close()
         for role in END_ORDER:
             await self._supervisor.stop([role])
         remove_connection(self._folder.path)

@@ -35,6 +35,8 @@ class Child(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: float = 10.0
     """How long it may take for that before it is killed."""
     cwd: Path | None = None
+    descriptors: tuple[int, ...] = ()
+    """Open files that it inherits, under their own numbers."""
 
 
 def spawn(child: Child) -> "subprocess.Popen[bytes]":
@@ -48,6 +50,7 @@ def spawn(child: Child) -> "subprocess.Popen[bytes]":
             stderr=subprocess.STDOUT,
             env={**os.environ, **child.environ},
             cwd=child.cwd,
+            pass_fds=child.descriptors,
             start_new_session=True,
         )
 

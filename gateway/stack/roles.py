@@ -23,6 +23,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: str
     host: str
     port: int
+    listener: int
+    """The socket that listens there. It outlives gateways: while one is started again, its callers wait."""
     engines: tuple[str, ...]
 
     @property
@@ -33,7 +35,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
     def gateway(self) -> Child:
         """Answer the gateway."""
-        return self._service("gateway", GATEWAY_STOP_S)
+        return self._service("gateway", GATEWAY_STOP_S, self.listener)
 
     def settler(self) -> Child:
         """Answer the settler."""
@@ -56,7 +58,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
             stop_s=WORKER_STOP_S,
         )
 
-    def _service(self, role: str, stop_s: float) -> Child:
+    def _service(self, role: str, stop_s: float, listener: int = -1) -> Child:
         return Child(
             role=role,
             name=role,
@@ -68,11 +70,13 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
                 "FAREGATE_ADMIN_KEY": self.folder.kept.admin_key,
                 "FAREGATE_HOST": self.host,
                 "FAREGATE_PORT": str(self.port),
+                "FAREGATE_LISTEN_FD": str(listener),
                 "FAREGATE_ENGINES": ",".join(self.engines),
                 "FAREGATE_BLOB_DIR": _path(self.folder.blobs),
                 "PYTHONUNBUFFERED": "1",
             },
             stop_s=stop_s,
+            descriptors=(listener,) if listener >= 0 else (),
         )
 
 

@@ -24,7 +24,7 @@ async def start_postgres(folder: DataFolder, supervisor: Supervisor) -> str:
         password=folder.kept.postgres_password,
     )
     folder.keep(postgres_port=server.port)
-    await supervisor.start(server.child(), server.ready, READY_S)
+    await supervisor.start_ready(server.child(), server.ready, READY_S)
     await _create_database(server.url("postgres"))
     return server.url()
 
@@ -41,7 +41,7 @@ async def start_valkey(folder: DataFolder, supervisor: Supervisor) -> str:
         password=folder.kept.valkey_password,
     )
     folder.keep(valkey_port=server.port)
-    await supervisor.start(server.child(), server.ready, READY_S)
+    await supervisor.start_ready(server.child(), server.ready, READY_S)
     return server.url()
 
 

@@ -46,17 +46,24 @@ class Supervisor:
             if each.process.returncode is None
         ]
 
-    async def start(self, child: Child, ready: Callable[[], bool] | None = None, timeout_s: float = 60.0) -> None:
+    def start(self, child: Child) -> None:
+        """Start a child and keep it running."""
+        self._keep_running(self.spawn(child))
+
+    async def start_ready(self, child: Child, ready: Callable[[], bool], timeout_s: float) -> None:
         """Start a child, wait until it is ready, and keep it running. Raises StackError when it does not come up."""
-        started = self._spawn(child)
-        end = started.at + timeout_s
-        while ready is not None and not ready():
+        await self.await_ready(self.spawn(child), ready, timeout_s)
+
+    async def await_ready(self, started: Started, ready: Callable[[], bool], timeout_s: float) -> None:
+        """Wait until a child that was started is ready, and keep it running from then on. Raises StackError."""
+        name, log = started.child.name, started.child.log
+        while not ready():
             if started.process.poll() is not None:
-                raise StackError(f"{child.name} ended as it started: {last_words(child.log)}")
-            if time.monotonic() > end:
-                raise StackError(f"{child.name} is not ready after {timeout_s:.0f} s: {last_words(child.log)}")
+                raise StackError(f"{name} ended as it started: {last_words(log)}")
+            if time.monotonic() > started.at + timeout_s:
+                raise StackError(f"{name} is not ready after {timeout_s:.0f} s: {last_words(log)}")
             await asyncio.sleep(POLL_S)
-        self._keepers[child.name] = asyncio.create_task(self._keep(started), name=f"keep {child.name}")
+        self._keep_running(started)
 
     async def stop(self, roles: Iterable[str]) -> None:
         """Ask all children of these roles to end, and wait for them; a slow one is killed when its time is over."""
@@ -78,11 +85,16 @@ class Supervisor:
         for each in self._started.values():
             each.process.send_signal(each.child.death_signal)
 
-    def _spawn(self, child: Child) -> Started:
+    def spawn(self, child: Child) -> Started:
+        """Start a child that is not kept running until it was ready once."""
         started = Started(child=child, process=spawn(child), at=time.monotonic())
         self._started[child.name] = started
         self._changed()
         return started
+
+    def _keep_running(self, started: Started) -> None:
+        name = started.child.name
+        self._keepers[name] = asyncio.create_task(self._keep(started), name=f"keep {name}")
 
     async def _keep(self, started: Started) -> None:
         delay_s = FIRST_DELAY_S
@@ -94,7 +106,7 @@ class Supervisor:
             self._say(f"{started.child.name} {describe(code)}; starting it again. {_last_words(started.child, code)}")
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, LONGEST_DELAY_S)
-            started = self._spawn(started.child)
+            started = self.spawn(started.child)
 
     async def _await_end(self, started: Started) -> None:
         try:
