@@ -69,9 +69,16 @@ def load_settings(environ: Mapping[str, str], **overrides: Any) -> Settings:
         given[field] = value
     given.update(overrides)
     try:
-        settings = msgspec.convert(given, Settings, strict=False)
+        settings = msgspec.convert(given, Settings, strict=False, dec_hook=_read_path)
     except msgspec.ValidationError as error:
         raise SettingsError(f"a setting does not fit: {error}") from None
     if len(settings.admin_key) < 20:
         raise SettingsError("FAREGATE_ADMIN_KEY needs at least 20 characters")
     return settings
+
+
+def _read_path(kind: type[Any], value: Any) -> Any:
+    """Make a path of a text: the environment knows nothing else."""
+    if kind is not Path or not isinstance(value, str) or not value:
+        raise ValueError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+    return Path(value)

@@ -59,6 +59,13 @@ def load_settings(environ: Mapping[str, str], **overrides: Any) -> WorkerSetting
         given[field] = value
     given.update({name: value for name, value in overrides.items() if value is not None})
     try:
-        return msgspec.convert(given, WorkerSettings, strict=False)
+        return msgspec.convert(given, WorkerSettings, strict=False, dec_hook=_read_path)
     except msgspec.ValidationError as error:
         raise SettingsError(f"a worker's setting does not fit: {error}") from None
+
+
+def _read_path(kind: type[Any], value: Any) -> Any:
+    """Make a path of a text: the environment knows nothing else."""
+    if kind is not Path or not isinstance(value, str) or not value:
+        raise ValueError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+    return Path(value)
