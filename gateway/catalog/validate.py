@@ -31,31 +31,35 @@ def check_input(model: Model, value: Input) -> Input:
 
 
 def _check_output(model: Model, value: ChatInput | CompletionInput, changes: dict[str, Any]) -> None:
-    """Hold the output, of all choices together, against the context; put in the model's limit where there is none."""
-    name, limit = "max_tokens", value.max_tokens
-    if limit is None and isinstance(value, ChatInput) and value.max_completion_tokens is not None:
-        name, limit = "max_completion_tokens", value.max_completion_tokens
-    if limit is None:
-        limit = changes.get("max_tokens") or changes.get("max_completion_tokens")
-    if limit is None and model.max_output_tokens:
-        limit = changes["max_tokens"] = model.max_output_tokens
+    """Hold the output, of all choices together, against the context; put in a limit where the caller names none."""
+    name, limit = _asked(value)
     context = model.context_tokens
-    least = limit or 1
-    if context and least > context:
-        raise InvalidRequest(f"{name} must be at most {context}, the context of this model.", param=name)
     choices = value.n or changes.get("n") or 1
-    if context and choices > 1 and choices * (limit or context) > context:
-        asked = limit or context
+    if limit is None:
+        limit = changes.pop("max_completion_tokens", None) or changes.get("max_tokens") or model.max_output_tokens
+        if context and choices > 1:
+            limit = min(limit or context, context // choices)
+        if limit:
+            changes["max_tokens"] = limit
+    elif context and limit > context:
+        raise InvalidRequest(f"{name} must be at most {context}, the context of this model.", param=name)
+    elif context and choices * limit > context:
         raise InvalidRequest(
-            f"{choices} choices of up to {asked} tokens are more than the {context} that this model's context holds. "
+            f"{choices} choices of up to {limit} tokens are more than the {context} that this model's context holds. "
             f"Lower n, or set {name} to at most {context // choices}.",
             param="n",
         )
-    minimum = value.min_tokens if value.min_tokens is not None else changes.get("min_tokens")
-    if minimum and minimum > (limit or context or minimum):
-        raise InvalidRequest(
-            f"min_tokens must be at most {limit or context}, the limit of the output.", param="min_tokens"
-        )
+    least = value.min_tokens if value.min_tokens is not None else changes.get("min_tokens")
+    most = limit or context
+    if least and most and least > most:
+        raise InvalidRequest(f"min_tokens must be at most {most}, the limit of the output.", param="min_tokens")
+
+
+def _asked(value: ChatInput | CompletionInput) -> tuple[str, int | None]:
+    """Give the output limit that the caller names, and under which name."""
+    if value.max_tokens is None and isinstance(value, ChatInput) and value.max_completion_tokens is not None:
+        return "max_completion_tokens", value.max_completion_tokens
+    return "max_tokens", value.max_tokens
 
 
 def _check_chat(value: ChatInput) -> None:

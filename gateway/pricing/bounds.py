@@ -3,7 +3,8 @@
 Tokens. Every token of a byte-level or byte-fallback tokenizer covers at least one byte of UTF-8, so a
 text has at most as many tokens as bytes. What a chat template adds is the model's declared overhead,
 once for each message and once for the whole. Tools are counted as JSON with an indent of four and
-escapes for what is not ASCII: the longest form in which chat templates print them.
+escapes for what is not ASCII, the longest form in which chat templates print them, and with a kibibyte
+for the instructions around them (Hermes 550 bytes, Llama 3.1 320, Qwen 2.5 420).
 
 Audio. espeak-ng 1.52, measured over 23,000 code points in two languages: the slowest text takes 985 ms
 of audio for each byte of UTF-8 at normal speed (Hangul extensions; Braille 800, a long number 544,
@@ -31,6 +32,12 @@ SPEECH_BASE_MS = 2_000
 SPEECH_MS_PER_BYTE = 1_200
 JOIN_BYTES = 1
 """Between two text parts of one message."""
+TOOLS_BYTES = 1_024
+"""What a chat template says about tools when there are any."""
+TOOL_BYTES = 256
+"""What an engine adds to each tool: its type, an empty description, an empty schema, with their indents."""
+TOOL_CALL_BYTES = 64
+"""What a chat template puts around each tool call of an assistant's message."""
 
 
 def utf8_bytes(text: str) -> int:
@@ -83,12 +90,12 @@ def _extras_bytes(message: Message) -> int:
     total = utf8_bytes(message.name or "") + utf8_bytes(message.tool_call_id or "")
     for call in message.tool_calls or ():
         arguments = utf8_bytes(call.function.arguments)
-        total += len(msgspec.json.encode(call)) + arguments
+        total += len(msgspec.json.encode(call)) + arguments + TOOL_CALL_BYTES
     return total
 
 
 def _tools_bytes(tools: list[Tool]) -> int:
-    return len(json.dumps(msgspec.to_builtins(tools), indent=4))
+    return TOOLS_BYTES + len(json.dumps(msgspec.to_builtins(tools), indent=4)) + TOOL_BYTES * len(tools)
 
 
 def _format_bytes(value: ResponseFormat) -> int:

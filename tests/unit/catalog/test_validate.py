@@ -88,7 +88,7 @@ def test_an_input_without_changes_is_the_same_object() -> None:
         ({}, {"max_completion_tokens": 101}, "max_completion_tokens", "at most 100"),
         ({}, {"max_tokens": 5, "max_completion_tokens": 6}, "max_completion_tokens", "differ"),
         ({}, {"n": 3, "max_tokens": 40}, "n", "3 choices of up to 40 tokens"),
-        ({}, {"n": 2}, "n", "set max_tokens to at most 50"),
+        ({}, {"n": 3, "max_completion_tokens": 40}, "n", "set max_completion_tokens to at most 33"),
         ({}, {"min_tokens": 11, "max_tokens": 10}, "min_tokens", "at most 10"),
         ({}, {"top_logprobs": 2}, "top_logprobs", "needs logprobs"),
         ({}, {"tool_choice": "required"}, "tool_choice", "there are no tools"),
@@ -131,6 +131,19 @@ def test_the_models_own_limit_is_put_in_where_the_caller_names_none() -> None:
     assert check_input(model, CompletionInput(prompt="x")).max_tokens == 20
     assert check_input(model, chat(max_tokens=30)).max_tokens == 30
     assert check_input(model, chat(max_completion_tokens=30)).max_tokens is None
+
+
+@pytest.mark.parametrize(("own", "n", "limit"), [(0, 2, 50), (40, 2, 40), (40, 4, 25), (0, 1, None)])
+def test_choices_without_a_limit_share_the_context(own: int, n: int, limit: int | None) -> None:
+    """Nobody is refused for a limit he did not name."""
+    assert check_input(model_of(max_output_tokens=own), chat(n=n)).max_tokens == limit
+
+
+def test_a_default_limit_is_shared_among_choices_too() -> None:
+    model = model_of({"max_tokens": Parameter(type="integer", default=80)})
+    assert check_input(model, chat(n=4)).max_tokens == 25
+    either = model_of({"max_completion_tokens": Parameter(type="integer", default=80)})
+    assert check_input(either, chat(n=4)).max_tokens == 25
 
 
 def test_a_default_limit_never_meets_the_callers_own_by_another_name() -> None:
