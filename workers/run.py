@@ -71,6 +71,9 @@ class Runner:
     def start(self, taken: Taken) -> None:
         """Begin one request. What its engine has at once has ended when this returns; the rest gets a task."""
         request = taken.request
+        earlier = self.held.get(request.id)
+        if earlier is not None:  # its lease ran out unnoticed, and came back to this very worker
+            self.stop(request.id, earlier, "lost")
         self.held[request.id] = taken.attempt
         if 0 < request.deadline_ms <= taken.taken_us // 1000:
             return self.outbox.end(end_unbegun(taken, self._worker, "expired", "deadline"))
