@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
@@ -37,10 +38,12 @@ usage = Table(
     Column("outcome", SmallInteger, nullable=False),
     Column("reason", SmallInteger, nullable=False),
     Column("attempt", SmallInteger, nullable=False),
+    Column("forward_began", Boolean, nullable=False),
     Column("worker", Text, nullable=False),
     CheckConstraint("charge_nanos >= 0 and charge_nanos <= hold_nanos", name="charge_check"),
 )
-"""Append-only: a trigger refuses update and delete. `task`, `outcome` and `reason` are positions in contract tuples."""
+"""Append-only: a trigger refuses update and delete. `task`, `outcome` and `reason` are positions in contract tuples.
+`forward_began` is what the charge of a cancelled per-request price depends on."""
 
 usage_rollup = Table(
     "usage_rollup",
@@ -49,12 +52,13 @@ usage_rollup = Table(
     Column("account_id", BigInteger, nullable=False),
     Column("api_key_id", BigInteger, nullable=False),
     Column("model_id", Integer, nullable=False),
+    Column("task", SmallInteger, nullable=False),
     Column("outcome", SmallInteger, nullable=False),
     count("requests"),
     count("charge_nanos"),
     count("latency_us"),
     *(count(name) for name in UNIT_NAMES),
-    PrimaryKeyConstraint("hour", "account_id", "api_key_id", "model_id", "outcome"),
+    PrimaryKeyConstraint("hour", "account_id", "api_key_id", "model_id", "task", "outcome"),
     postgresql_with={"fillfactor": 20},
 )
 """Sums over the usage rows whose `finished_at` lies in the hour (UTC), written in the same transaction.

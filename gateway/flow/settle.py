@@ -92,6 +92,7 @@ class Settler:
             worker=end.worker,
             units=end.units,
             phases=end.phases,
+            forward_began=end.forward_began,
             output=encode_output(end.output) if end.output is not None else None,
             detail=end.detail,
         )

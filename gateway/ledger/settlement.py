@@ -46,6 +46,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
     units: Units
     phases: Phases
+    forward_began: bool = False
+    """Whether the engine had begun: what a cancelled per-request price depends on."""
     output: bytes | None = None
     """Kept where the request was admitted with `keep`."""
     detail: str = ""
@@ -157,6 +159,7 @@ def _row(e: Ending) -> tuple[Any, ...]:
         _REASON_NUMBERS[e.reason],
         e.attempt,
         e.worker,
+        e.forward_began,
         u.input_tokens,
         u.cached_tokens,
         u.output_tokens,

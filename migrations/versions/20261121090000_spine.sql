@@ -127,6 +127,7 @@ create table usage (
   outcome smallint not null,
   reason smallint not null,
   attempt smallint not null,
+  forward_began boolean not null,
   worker text not null,
   constraint usage_charge_check check (charge_nanos >= 0 and charge_nanos <= hold_nanos)
 );
@@ -136,6 +137,7 @@ create table usage_rollup (
   account_id bigint not null,
   api_key_id bigint not null,
   model_id int not null,
+  task smallint not null,
   outcome smallint not null,
   requests bigint not null,
   charge_nanos bigint not null,
@@ -150,7 +152,7 @@ create table usage_rollup (
   steps bigint not null,
   audio_ms bigint not null,
   video_ms bigint not null,
-  primary key (hour, account_id, api_key_id, model_id, outcome)
+  primary key (hour, account_id, api_key_id, model_id, task, outcome)
 ) with (fillfactor = 20);
 
 create table ledger_entry (

@@ -23,30 +23,30 @@ begin
   ), gone as materialized (
     delete from open_request o using ended e
     where o.id = e.id and o.price_version_id = e.price_version_id
-    returning o.*, e.ordinality::int as n, least(e.charge, o.hold_nanos) as charge, e.outcome, e.reason, e.attempt, e.worker,
+    returning o.*, e.ordinality::int as n, least(e.charge, o.hold_nanos) as charge, e.outcome, e.reason, e.attempt, e.worker, e.forward_began,
       e.input_tokens, e.cached_tokens, e.output_tokens, e.reasoning_tokens, e.characters, e.images, e.pixels, e.steps, e.audio_ms, e.video_ms,
       e.queue_us, e.load_us, e.preprocess_us, e.transfer_us, e.forward_us, e.postprocess_us, e.store_us
   ), used as (
     insert into usage (id, account_id, api_key_id, created_at, finished_at, hold_nanos, charge_nanos,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
       queue_us, load_us, preprocess_us, transfer_us, forward_us, postprocess_us, store_us,
-      model_id, price_version_id, task, outcome, reason, attempt, worker)
+      model_id, price_version_id, task, outcome, reason, attempt, forward_began, worker)
     select id, account_id, api_key_id, created_at, now(), hold_nanos, charge,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
       queue_us, load_us, preprocess_us, transfer_us, forward_us, postprocess_us, store_us,
-      model_id, price_version_id, task, outcome, reason, attempt, worker
+      model_id, price_version_id, task, outcome, reason, attempt, forward_began, worker
     from gone
   ), booked as (
     insert into ledger_entry (at, transaction_id, account_id, amount_nanos, kind)
     select now(), g.id, s.account_id, s.amount_nanos, 0
     from gone g cross join lateral (values (g.account_id, -g.charge), (0, g.charge)) as s (account_id, amount_nanos)
   ), summed as materialized (
-    select account_id, api_key_id, model_id, outcome, count(*) as requests, sum(hold_nanos)::bigint as hold, sum(charge)::bigint as charge,
+    select account_id, api_key_id, model_id, task, outcome, count(*) as requests, sum(hold_nanos)::bigint as hold, sum(charge)::bigint as charge,
       sum(queue_us + load_us + preprocess_us + transfer_us + forward_us + postprocess_us + store_us)::bigint as latency_us,
       sum(input_tokens)::bigint as input_tokens, sum(cached_tokens)::bigint as cached_tokens, sum(output_tokens)::bigint as output_tokens,
       sum(reasoning_tokens)::bigint as reasoning_tokens, sum(characters)::bigint as characters, sum(images)::bigint as images,
       sum(pixels)::bigint as pixels, sum(steps)::bigint as steps, sum(audio_ms)::bigint as audio_ms, sum(video_ms)::bigint as video_ms
-    from gone group by 1, 2, 3, 4
+    from gone group by 1, 2, 3, 4, 5
   ), moved as (
     update account a set held_nanos = a.held_nanos - s.hold, available_nanos = a.available_nanos + s.hold - s.charge,
       spent_nanos = a.spent_nanos + s.charge
@@ -58,12 +58,12 @@ begin
     from (select api_key_id, sum(hold - charge)::bigint as back from summed where (select count(*) from moved) > 0 group by 1 order by 1) s
     where k.id = s.api_key_id and s.back > 0
   ), rolled as (
-    insert into usage_rollup as r (hour, account_id, api_key_id, model_id, outcome, requests, charge_nanos, latency_us,
+    insert into usage_rollup as r (hour, account_id, api_key_id, model_id, task, outcome, requests, charge_nanos, latency_us,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms)
-    select date_trunc('hour', now(), 'UTC'), account_id, api_key_id, model_id, outcome, requests, charge, latency_us,
+    select date_trunc('hour', now(), 'UTC'), account_id, api_key_id, model_id, task, outcome, requests, charge, latency_us,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms
-    from summed where (select count(*) from moved) > 0 order by 2, 3, 4, 5
-    on conflict (hour, account_id, api_key_id, model_id, outcome) do update set
+    from summed where (select count(*) from moved) > 0 order by 2, 3, 4, 5, 6
+    on conflict (hour, account_id, api_key_id, model_id, task, outcome) do update set
       requests = r.requests + excluded.requests, charge_nanos = r.charge_nanos + excluded.charge_nanos,
       latency_us = r.latency_us + excluded.latency_us,
       input_tokens = r.input_tokens + excluded.input_tokens, cached_tokens = r.cached_tokens + excluded.cached_tokens,

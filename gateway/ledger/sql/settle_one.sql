@@ -19,11 +19,11 @@ begin
   insert into usage (id, account_id, api_key_id, created_at, finished_at, hold_nanos, charge_nanos,
     input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
     queue_us, load_us, preprocess_us, transfer_us, forward_us, postprocess_us, store_us,
-    model_id, price_version_id, task, outcome, reason, attempt, worker)
+    model_id, price_version_id, task, outcome, reason, attempt, forward_began, worker)
   values (o.id, o.account_id, o.api_key_id, o.created_at, now(), o.hold_nanos, c,
     e.input_tokens, e.cached_tokens, e.output_tokens, e.reasoning_tokens, e.characters, e.images, e.pixels, e.steps, e.audio_ms, e.video_ms,
     e.queue_us, e.load_us, e.preprocess_us, e.transfer_us, e.forward_us, e.postprocess_us, e.store_us,
-    o.model_id, o.price_version_id, o.task, e.outcome, e.reason, e.attempt, e.worker);
+    o.model_id, o.price_version_id, o.task, e.outcome, e.reason, e.attempt, e.forward_began, e.worker);
 
   insert into ledger_entry (at, transaction_id, account_id, amount_nanos, kind)
   values (now(), o.id, o.account_id, -c, 0), (now(), o.id, 0, c, 0);
@@ -34,12 +34,12 @@ begin
 
   update api_key k set used_nanos = greatest(k.used_nanos - (o.hold_nanos - c), 0) where k.id = o.api_key_id and o.hold_nanos > c;
 
-  insert into usage_rollup as r (hour, account_id, api_key_id, model_id, outcome, requests, charge_nanos, latency_us,
+  insert into usage_rollup as r (hour, account_id, api_key_id, model_id, task, outcome, requests, charge_nanos, latency_us,
     input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms)
-  values (date_trunc('hour', now(), 'UTC'), o.account_id, o.api_key_id, o.model_id, e.outcome, 1, c,
+  values (date_trunc('hour', now(), 'UTC'), o.account_id, o.api_key_id, o.model_id, o.task, e.outcome, 1, c,
     e.queue_us + e.load_us + e.preprocess_us + e.transfer_us + e.forward_us + e.postprocess_us + e.store_us,
     e.input_tokens, e.cached_tokens, e.output_tokens, e.reasoning_tokens, e.characters, e.images, e.pixels, e.steps, e.audio_ms, e.video_ms)
-  on conflict (hour, account_id, api_key_id, model_id, outcome) do update set
+  on conflict (hour, account_id, api_key_id, model_id, task, outcome) do update set
     requests = r.requests + excluded.requests, charge_nanos = r.charge_nanos + excluded.charge_nanos,
     latency_us = r.latency_us + excluded.latency_us,
     input_tokens = r.input_tokens + excluded.input_tokens, cached_tokens = r.cached_tokens + excluded.cached_tokens,

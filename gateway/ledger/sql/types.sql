@@ -18,7 +18,7 @@ create type kept_call as (id uuid, payload bytea, metadata jsonb);
 
 -- ending: how a request ended.
 create type ending as (
-  id uuid, price_version_id int, charge bigint, outcome smallint, reason smallint, attempt smallint, worker text,
+  id uuid, price_version_id int, charge bigint, outcome smallint, reason smallint, attempt smallint, worker text, forward_began boolean,
   input_tokens bigint, cached_tokens bigint, output_tokens bigint, reasoning_tokens bigint, characters bigint, images bigint,
   pixels bigint, steps bigint, audio_ms bigint, video_ms bigint,
   queue_us bigint, load_us bigint, preprocess_us bigint, transfer_us bigint, forward_us bigint, postprocess_us bigint, store_us bigint
