@@ -3,14 +3,17 @@
 from typing import Annotated
 
 from litestar import Controller, get, post
-from litestar.params import Parameter
+from litestar.di import NamedDependency
+from litestar.params import JSONBody, PathParameter, QueryParameter
 
 from gateway.admin.accounts import After, Limit
 from gateway.admin.bodies import Budget, CreateKey, KeyList
 from gateway.ledger.keys import Issued, Key, Keys, NewKey
 
-KeyId = Annotated[int, Parameter(ge=1, le=2**63 - 1)]
-OfAccount = Annotated[int | None, Parameter(query="account", ge=1, le=2**63 - 1, description="Only of this account.")]
+KeyId = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
+OfAccount = Annotated[
+    int | None, QueryParameter(name="account", ge=1, le=2**63 - 1, description="Only of this account.")
+]
 
 
 class KeysController(Controller):
@@ -20,7 +23,7 @@ class KeysController(Controller):
     tags = ("Admin",)
 
     @post(summary="Make an API key; its secret is shown this once")
-    async def create(self, data: CreateKey, keys: Keys) -> Issued:
+    async def create(self, data: JSONBody[CreateKey], keys: NamedDependency[Keys]) -> Issued:
         """Make a key for an account."""
         return await keys.create(
             NewKey(
@@ -33,23 +36,23 @@ class KeysController(Controller):
 
     @get(summary="All keys, by id; never their secrets")
     async def list_keys(
-        self, keys: Keys, account_id: OfAccount = None, after: After = 0, limit: Limit = 100
+        self, keys: NamedDependency[Keys], account_id: OfAccount = None, after: After = 0, limit: Limit = 100
     ) -> KeyList:
         """List one page of keys."""
         page = await keys.list(account_id=account_id, after_id=after, limit=limit)
         return KeyList(keys=list(page), next_after=page[-1].id if len(page) == limit else None)
 
     @get("/{key_id:int}", summary="One key")
-    async def show(self, key_id: KeyId, keys: Keys) -> Key:
+    async def show(self, key_id: KeyId, keys: NamedDependency[Keys]) -> Key:
         """Show one key."""
         return await keys.show(key_id)
 
     @post("/{key_id:int}/revoke", status_code=200, summary="Stop a key for good")
-    async def revoke(self, key_id: KeyId, keys: Keys) -> Key:
+    async def revoke(self, key_id: KeyId, keys: NamedDependency[Keys]) -> Key:
         """Stop a key, within a second in every gateway."""
         return await keys.revoke(key_id)
 
     @post("/{key_id:int}/budget", status_code=200, summary="Change what a key may spend in all")
-    async def set_budget(self, key_id: KeyId, data: Budget, keys: Keys) -> Key:
+    async def set_budget(self, key_id: KeyId, data: JSONBody[Budget], keys: NamedDependency[Keys]) -> Key:
         """Change or lift a key's budget."""
         return await keys.set_budget(key_id, data.budget_nanos)

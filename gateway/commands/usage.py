@@ -26,7 +26,7 @@ UNITS = {
 @click.option("--key", metavar="ID", help="Only this key.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @system_command
-def usage(system: System, from_text: str | None, to_text: str | None, as_csv: bool, **filters: str | None) -> None:
+def usage(system: System, /, from_text: str | None, to_text: str | None, as_csv: bool, **filters: str | None) -> None:
     """Show what was used and charged, from the hourly sums."""
     asked = {"from": from_text, "to": to_text, **filters}
     query = {name: value for name, value in asked.items() if value is not None}

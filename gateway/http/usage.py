@@ -5,6 +5,7 @@ from typing import Any
 
 from litestar import Controller, Request, Response, get
 from litestar.datastructures import State
+from litestar.di import NamedDependency
 
 from gateway.flow.authenticate import identify
 from gateway.flow.way import Way
@@ -23,7 +24,9 @@ class UsageController(Controller):
     @get(
         summary="What this key used and spent, by hour, day, model, task or outcome", operation_class=OwnUsageOperation
     )
-    async def read(self, request: Request[Any, Any, State], way: Way, usage_report: UsageReport) -> Response[Any]:
+    async def read(
+        self, request: Request[Any, Any, State], way: NamedDependency[Way], usage_report: NamedDependency[UsageReport]
+    ) -> Response[Any]:
         """Answer from the hourly sums: whole hours in UTC, amounts in nanos and as exact decimals."""
         caller = await identify(way.keyring, secret_of(request))
         given = request.query_params

@@ -1,0 +1,181 @@
+"""The admin API over HTTP, with a real Postgres behind it."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from litestar import Litestar
+from litestar.exceptions import HTTPException
+
+from gateway.admin.api import admin_router
+from gateway.db.session import slow_engine
+from gateway.errors import FaregateError
+from gateway.http.errors import handle_faregate, handle_http, handle_unexpected
+from gateway.ledger.accounts import Accounts
+from gateway.ledger.books.verify import Books
+from gateway.ledger.keys import Keys
+from gateway.reports.usage import UsageReport
+
+ADMIN_KEY = "an-admin-key-of-some-length"
+USD = 10**9
+
+
+@pytest.fixture
+async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    engine = slow_engine(database_url)
+    router = admin_router(
+        ADMIN_KEY,
+        accounts=Accounts(engine),
+        keys=Keys(engine),
+        usage_report=UsageReport(engine),
+        books=Books(engine),
+    )
+    app = Litestar(
+        [router],
+        exception_handlers={
+            FaregateError: handle_faregate,
+            HTTPException: handle_http,
+            Exception: handle_unexpected,
+        },
+        openapi_config=None,
+    )
+    headers = {"authorization": f"Bearer {ADMIN_KEY}"}
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test/admin/api", headers=headers) as made:
+        yield made
+    await engine.dispose()
+
+
+async def made_account(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    answer = await client.post("/accounts", json={"name": "Ada", "balance_nanos": USD, **fields})
+    assert answer.status_code == 201
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_an_account_is_created_shown_listed_and_topped_up(client: httpx.AsyncClient) -> None:
+    made = await made_account(client)
+    assert (made["available_nanos"], made["held_nanos"], made["spent_nanos"]) == (USD, 0, 0)
+    topped_up = await client.post(f"/accounts/{made['id']}/top-up", json={"amount_nanos": 1, "reason": "invoice 7"})
+    assert topped_up.status_code == 200
+    assert topped_up.json()["available_nanos"] == USD + 1
+    assert (await client.get(f"/accounts/{made['id']}")).json() == topped_up.json()
+    assert (await client.get("/accounts")).json() == {"accounts": [topped_up.json()], "next_after": None}
+
+
+async def test_lists_are_paged(client: httpx.AsyncClient) -> None:
+    ids = [(await made_account(client, name=f"a{n}"))["id"] for n in range(3)]
+    first = (await client.get("/accounts", params={"limit": 2})).json()
+    assert [one["id"] for one in first["accounts"]] == ids[:2]
+    rest = (await client.get("/accounts", params={"limit": 2, "after": first["next_after"]})).json()
+    assert [one["id"] for one in rest["accounts"]] == ids[2:]
+    assert rest["next_after"] is None
+
+
+async def test_a_postpaid_account_is_adjusted_suspended_and_resumed(client: httpx.AsyncClient) -> None:
+    made = await made_account(client, kind="postpaid", credit_limit_nanos=USD, balance_nanos=0)
+    path = f"/accounts/{made['id']}"
+    assert (await client.post(f"{path}/adjust", json={"amount_nanos": -5, "reason": "x"})).json()[
+        "available_nanos"
+    ] == -5
+    raised = await client.post(f"{path}/credit-limit", json={"credit_limit_nanos": 2 * USD})
+    assert raised.json()["credit_limit_nanos"] == 2 * USD
+    assert (await client.post(f"{path}/suspend")).json()["suspended_at"] is not None
+    assert (await client.post(f"{path}/resume")).json()["suspended_at"] is None
+
+
+async def test_a_key_is_shown_whole_only_when_it_is_made(client: httpx.AsyncClient) -> None:
+    account = await made_account(client)
+    answer = await client.post("/keys", json={"account_id": account["id"], "name": "prod", "budget_nanos": 5})
+    assert answer.status_code == 201
+    secret = answer.json()["key"]
+    key_id = answer.json()["id"]
+    for later in (
+        await client.get("/keys", params={"account": account["id"]}),
+        await client.get(f"/keys/{key_id}"),
+        await client.post(f"/keys/{key_id}/budget", json={"budget_nanos": None}),
+        await client.post(f"/keys/{key_id}/revoke"),
+    ):
+        assert later.status_code == 200
+        assert secret not in later.text
+        assert secret[:12] in later.text
+    assert (await client.get(f"/keys/{key_id}")).json()["revoked_at"] is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "named"),
+    [
+        ("/accounts", {"name": "x", "colour": "red"}, 400, "colour"),
+        ("/accounts", {"balance_nanos": 1}, 400, "name"),
+        ("/accounts", {"name": ""}, 400, "name"),
+        ("/accounts", {"name": "x", "balance_nanos": 1.5}, 400, "balance_nanos"),
+        ("/accounts", {"name": "x", "balance_nanos": "1"}, 400, "balance_nanos"),
+        ("/accounts", {"name": "x", "balance_nanos": 2**70}, 400, "balance_nanos"),
+        ("/accounts", {"name": "x", "kind": "free"}, 400, "kind"),
+        ("/accounts", {"name": "x", "credit_limit_nanos": 1}, 400, "credit_limit_nanos"),
+        ("/accounts", {"name": "taken"}, 409, "name"),
+        ("/accounts/1/top-up", {"amount_nanos": 0}, 400, "amount_nanos"),
+        ("/accounts/1/adjust", {"amount_nanos": 1}, 400, "reason"),
+        ("/accounts/1/adjust", {"amount_nanos": -2 * USD, "reason": "x"}, 422, "amount_nanos"),
+        ("/accounts/99/top-up", {"amount_nanos": 1}, 404, None),
+        ("/accounts/0/top-up", {"amount_nanos": 1}, 400, "account_id"),
+        ("/keys", {"account_id": 99}, 404, "account_id"),
+        ("/keys", {"account_id": 1, "expires_at": "2020-01-01T00:00:00Z"}, 400, "expires_at"),
+        ("/keys", {"account_id": 1, "expires_at": "2099-01-01T00:00:00"}, 400, "expires_at"),
+        ("/keys/99/revoke", {}, 404, None),
+    ],
+)
+async def test_refusals_name_the_field(
+    client: httpx.AsyncClient, path: str, body: dict[str, Any], status: int, named: str | None
+) -> None:
+    await made_account(client, name="taken")
+    answer = await client.post(path, json=body)
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert named is None or named in f"{error['param']} {error['message']}"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"name": "\xff"}', b'{"name": NaN}', b"[" * 2000])
+async def test_a_body_that_is_not_json_of_the_right_shape_is_400(client: httpx.AsyncClient, body: bytes) -> None:
+    answer = await client.post("/accounts", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"]
+
+
+async def test_nothing_opens_without_the_admin_key(client: httpx.AsyncClient) -> None:
+    account = await made_account(client)
+    secret = (await client.post("/keys", json={"account_id": account["id"]})).json()["key"]
+    for authorization in ("", "Bearer wrong", f"Bearer {secret}"):
+        for method, path in (
+            ("GET", "/accounts"),
+            ("POST", "/accounts"),
+            ("GET", f"/accounts/{account['id']}"),
+            ("POST", f"/accounts/{account['id']}/top-up"),
+            ("GET", "/keys"),
+            ("POST", "/keys"),
+            ("GET", "/usage"),
+            ("POST", "/books/verify"),
+        ):
+            answer = await client.request(method, path, headers={"authorization": authorization})
+            assert answer.status_code == 401, (method, path)
+
+
+async def test_the_books_are_verified(client: httpx.AsyncClient) -> None:
+    await made_account(client)
+    answer = await client.post("/books/verify")
+    assert answer.status_code == 200
+    assert answer.json()["holds"] is True
+    assert {check["invariant"] for check in answer.json()["checks"]} == {f"I{n}" for n in range(1, 14)}
+
+
+async def test_usage_of_nothing_is_an_empty_report(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/usage", params={"group_by": "model,day"})
+    assert answer.status_code == 200
+    assert answer.json()["rows"] == []
+    assert answer.json()["group_by"] == ["day", "model"]
+    assert answer.json()["total"]["charge_usd"] == "0"
+    for params in ({"group_by": "colour"}, {"from": "x"}, {"colour": "red"}):
+        refused = await client.get("/usage", params=params)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == next(iter(params))
