@@ -10,11 +10,12 @@ from gateway.queues.port import Taken
 
 
 class Holding(msgspec.Struct):
-    """A request under lease, its attempt, and how many deltas of it have been sent."""
+    """A request under lease, its attempt, and how many deltas of it went to its reply channel and to its event log."""
 
     request: Request
     attempt: int
     deltas: int = 0
+    logged: int = 0
 
 
 class Held:
@@ -43,7 +44,10 @@ class Held:
         return [(request_id, by_id[request_id].attempt) for request_id in request_ids if request_id in by_id]
 
     def current(self, frames: Iterable[tuple[Request, Frame]]) -> list[tuple[Request, Frame]]:
-        """Pass only frames of attempts that are held: one that lost its lease is not heard any more."""
+        """Pass only frames of attempts that are held: one that lost its lease is not heard any more.
+
+        The request beside a frame says where that frame goes, so it may keep less than the request under lease.
+        """
         passed = []
         for pair in frames:
             frame = pair[1]
@@ -51,6 +55,8 @@ class Held:
             if holding is not None and holding.attempt == frame.attempt:
                 if frame.seq >= holding.deltas:
                     holding.deltas = frame.seq + 1
+                if pair[0].keep and frame.seq >= holding.logged:
+                    holding.logged = frame.seq + 1
                 passed.append(pair)
         return passed
 
@@ -72,7 +78,7 @@ class Held:
                 else:
                     frames[end.reply] = [frame]
             if holding is not None and keep:
-                logs.append((deltas, brief))
+                logs.append((holding.logged, brief))
         return Closing(stream, frames, logs)
 
 

@@ -10,17 +10,14 @@ from gateway.contract.pools import PoolSpec, WorkerStatus, decode_status, encode
 from gateway.contract.request import decode_request, encode_request
 from gateway.queues.event_log import KEEP_S, PAGE, Entry, follow
 from gateway.queues.keys import GATEWAYS, keys_of
+from gateway.queues.limits import MOST_AT_ONCE, SILENT_MS
 from gateway.queues.port import Depth, Standing, Waiting
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
 from gateway.queues.wire import Wire
 
-MOST_AT_ONCE = 500
-"""Requests in one script: Lua unpacks at most some thousands of values, and Redis serves others in between."""
 SPEC_S = 60
 """How long a pool's specification stands without a gateway to repeat it."""
-SILENT_MS = 3_000
-"""Three heartbeats: the silence after which a worker counts as gone."""
 
 
 class RedisQueues:

@@ -11,6 +11,7 @@ import structlog
 from gateway.contract.events import Frame, encode_event, encode_frames
 from gateway.queues.event_log import KEEP_S
 from gateway.queues.keys import GATEWAYS, GROUP, Keys, keys_of, reply_channel
+from gateway.queues.limits import GONE_MS, IDLE_MS, MOST_EXPIRED, MOST_UNSETTLED
 from gateway.queues.port import QueueUnavailable, Settlement, Swept
 from gateway.queues.scripts import script
 from gateway.queues.settlements import Entry, ids_in, read_entry
@@ -20,14 +21,6 @@ log = structlog.get_logger()
 
 CLAIM_S = 1.0
 """Between two looks for entries that another settler left."""
-IDLE_MS = 5_000
-"""How long an entry is left to the settler that read it."""
-GONE_MS = 3_600_000
-"""The silence after which the names of workers and settlers are forgotten."""
-MOST_EXPIRED = 500
-"""Leases that one sweep looks at."""
-MOST_UNSETTLED = 10_000
-"""Entries of a stream that `missing` looks through; beyond that it does not know."""
 PAGE = 1000
 GRACE_S = 5.0
 

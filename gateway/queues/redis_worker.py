@@ -11,14 +11,12 @@ from gateway.contract.request import Request, decode_request
 from gateway.queues.event_log import KEEP_S, MOST_ENTRIES
 from gateway.queues.held import Held
 from gateway.queues.keys import keys_of, reply_channel
+from gateway.queues.limits import LEASE_MS, MOST_AT_ONCE
 from gateway.queues.port import Beat, QueueUnavailable, Taken
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
 from gateway.queues.wire import Wire
 
-MOST_AT_ONCE = 500
-LEASE_MS = 10_000
-"""The lease until the pool's specification has been read."""
 GRACE_S = 5.0
 """How much longer than asked a blocking command may take before its connection counts as lost."""
 

@@ -1,0 +1,287 @@
+"""The queue's twin in memory: all three sides in one process, for tests of what uses a queue."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Literal, cast
+
+from gateway.contract.events import Ended, Event, Frame, encode_event, encode_frames
+from gateway.contract.pools import PoolSpec, WorkerStatus
+from gateway.contract.request import Request
+from gateway.queues.event_log import PAGE, Entry, follow
+from gateway.queues.held import Held
+from gateway.queues.keys import keys_of, reply_channel
+from gateway.queues.limits import IDLE_MS, LEASE_MS, MOST_EXPIRED, MOST_UNSETTLED, SILENT_MS
+from gateway.queues.memory_pool import MemoryPool
+from gateway.queues.port import Beat, Depth, Settlement, Standing, Swept, Taken, Waiting
+from gateway.queues.settlements import ids_in, read_entry
+
+Heard = Callable[[bytes], None]
+
+
+def _clock_us() -> int:
+    return time.time_ns() // 1000
+
+
+class MemoryChannels:
+    """Channels inside one event loop."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[bytes, list[Heard]] = defaultdict(list)
+
+    async def subscribe(self, channel: bytes, on_message: Heard, on_gap: Callable[[], None]) -> None:
+        """Listen. Nothing is ever missed here, so `on_gap` is never told."""
+        self._listeners[channel].append(on_message)
+
+    async def unsubscribe(self, channel: bytes, on_message: Heard) -> None:
+        """Listen no more."""
+        self._listeners[channel].remove(on_message)
+
+    def publish(self, channel: bytes, message: bytes) -> None:
+        """Tell all who listen, in the next step of the loop."""
+        for heard in self._listeners.get(channel, ()):
+            asyncio.get_running_loop().call_soon(heard, message)
+
+
+class MemoryQueues:
+    """All pools of one process. `now_us` is the clock of leases and heartbeats."""
+
+    def __init__(self, now_us: Callable[[], int] = _clock_us) -> None:
+        self.channels = MemoryChannels()
+        self.now_us = now_us
+        self.pools: dict[str, MemoryPool] = {}
+        self.gateways: dict[str, int] = {}
+
+    def state(self, name: str) -> MemoryPool:
+        """Give the state of a pool."""
+        if name not in self.pools:
+            self.pools[name] = MemoryPool(name, self.now_us, self.channels.publish)
+        return self.pools[name]
+
+    def pool(self, name: str) -> "MemoryQueue":
+        """Give the gateways' side of a pool."""
+        return MemoryQueue(self, self.state(name))
+
+    def worker(self, pool: str) -> "MemoryWorker":
+        """Give a worker's side of a pool."""
+        return MemoryWorker(self, self.state(pool))
+
+    def settler(self, *, idle_ms: int = IDLE_MS) -> "MemorySettler":
+        """Give a settler's side of all pools."""
+        return MemorySettler(self, idle_ms)
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+class MemoryQueue:
+    """The queue of one pool, as gateways use it (port.GatewaySide)."""
+
+    def __init__(self, queues: MemoryQueues, state: MemoryPool) -> None:
+        self._queues = queues
+        self._state = state
+
+    async def enqueue(self, items: Sequence[Waiting]) -> int:
+        """Put requests in; one that is queued or leased already is left alone. Answers how many wait now."""
+        return self._state.enqueue(items)
+
+    async def cancel(self, ended: Ended) -> Literal["removed", "told", "absent"]:
+        """Stop a request: see port.GatewaySide."""
+        return cast(Literal["removed", "told", "absent"], self._state.cancel(ended))
+
+    async def standing(self, request_id: str) -> Standing:
+        """Say where a request is."""
+        return self._state.standing(request_id)
+
+    async def depth(self) -> Depth:
+        """Say how full the pool is."""
+        return Depth(len(self._state.queue), len(self._state.leases), len(self._state.stream))
+
+    def events(self, request_id: str, after: str = "") -> AsyncIterator[tuple[str, Event]]:
+        """Yield the kept events of a request after the entry `after`, and go on as they come, to `Ended`."""
+        return follow(
+            lambda start: self._page(request_id, start),
+            self._queues.channels,
+            keys_of(self._state.name).events(request_id),
+            after,
+        )
+
+    async def _page(self, request_id: str, start: str) -> list[Entry]:
+        first = _place(start) if start else (0, 0)
+        return [entry for entry in self._state.logs.get(request_id, ()) if _place(entry[0]) >= first][:PAGE]
+
+    async def alive(self, gateway: str) -> None:
+        """Give a sign of life of a gateway."""
+        self._queues.gateways[gateway] = self._queues.now_us()
+
+    async def publish_spec(self, spec: PoolSpec) -> None:
+        """Tell workers what the pool serves."""
+        self._state.spec = spec
+
+    async def workers(self) -> list[WorkerStatus]:
+        """List the workers whose last heartbeat is younger than three heartbeats."""
+        oldest = self._queues.now_us() - SILENT_MS * 1000
+        return [status for seen_us, status in self._state.workers.values() if seen_us >= oldest]
+
+
+def _place(entry: str) -> tuple[int, int]:
+    attempt, _, number = entry.partition("-")
+    return int(attempt), int(number)
+
+
+class MemoryWorker:
+    """The queue of one pool, as one worker uses it (port.WorkerSide)."""
+
+    def __init__(self, queues: MemoryQueues, state: MemoryPool) -> None:
+        self._queues = queues
+        self._state = state
+        self._held = Held()
+        self._lease_ms = LEASE_MS
+
+    async def close(self) -> None:
+        """Do nothing: leases that are left expire."""
+
+    async def spec(self) -> PoolSpec | None:
+        """Read what the pool serves, and the length of its leases; None while nobody has said so."""
+        spec = self._state.spec
+        if spec is not None:
+            self._lease_ms = spec.lease_ms
+        return spec
+
+    async def take(self, most: int, *, wait_s: float) -> list[Taken]:
+        """Take up to `most` requests under lease, waiting up to `wait_s` for the first."""
+        try:
+            async with asyncio.timeout(wait_s):
+                await _until(self._state, lambda: bool(self._state.queue))
+        except TimeoutError:
+            pass
+        taken = self._state.take(most, self._lease_ms)
+        self._held.add(taken)
+        return taken
+
+    async def beat(self, request_ids: Sequence[str], status: WorkerStatus) -> Beat:
+        """Extend the leases of `request_ids`, and leave the worker's status."""
+        lost, cancelled = self._state.beat(self._held.attempts(request_ids), self._lease_ms, status)
+        self._held.drop(lost)
+        lost += [request_id for request_id in request_ids if request_id not in self._held and request_id not in lost]
+        return Beat(lost, cancelled)
+
+    async def cancels(self) -> AsyncIterator[str]:
+        """Yield the ids of leased requests that are to stop, as they are told; a heartbeat repeats them."""
+        told: asyncio.Queue[str] = asyncio.Queue()
+        control = keys_of(self._state.name).control
+
+        def heard(message: bytes) -> None:
+            if message.decode() in self._held:
+                told.put_nowait(message.decode())
+
+        await self._queues.channels.subscribe(control, heard, lambda: None)
+        try:
+            while True:
+                yield await told.get()
+        finally:
+            await self._queues.channels.unsubscribe(control, heard)
+
+    async def finish(self, ended: Sequence[Ended]) -> list[str]:
+        """Put terminal events into the settlements, give up their leases, tell who waits. Answers the fenced ids."""
+        through = [end for end in ended if self._state.holds(end.id, end.attempt)]
+        if through:
+            closing = self._held.closing(through)
+            self._state.finish([end.id for end in through], closing.stream)
+            for name, frames in closing.frames.items():
+                self._queues.channels.publish(reply_channel(name), encode_frames(frames))
+            for deltas, end in closing.logs:
+                self._state.log(end.id, end.attempt, [(deltas, encode_event(end))])
+        self._held.drop(end.id for end in ended)
+        passed = {end.id for end in through}
+        return [end.id for end in ended if end.id not in passed]
+
+    async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
+        """Send what one tick produced: to reply channels in coalesced frames, and to the event log of kept requests."""
+        channels: dict[str, list[Frame]] = {}
+        for request, frame in self._held.current(frames):
+            if request.reply:
+                channels.setdefault(request.reply, []).append(frame)
+            if request.keep:
+                self._state.log(frame.id, frame.attempt, [(frame.seq, encode_event(frame.event))])
+        for name, gathered in channels.items():
+            self._queues.channels.publish(reply_channel(name), encode_frames(gathered))
+
+    async def give_back(self, request_ids: Sequence[str]) -> None:
+        """Return leased requests that did not begin to the front of the queue, at no attempt's cost."""
+        self._state.give_back(self._held.attempts(request_ids))
+        self._held.drop(request_ids)
+
+
+async def _until(pool: MemoryPool, there: Callable[[], bool]) -> None:
+    """Wait until something is there in a pool."""
+    while not there():
+        pool.news.clear()
+        await pool.news.wait()
+
+
+class MemorySettler:
+    """All pools, as one settler uses them (port.SettlerSide)."""
+
+    def __init__(self, queues: MemoryQueues, idle_ms: int) -> None:
+        self._queues = queues
+        self._idle_us = idle_ms * 1000
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    async def settlements(self, pools: Sequence[str], most: int, *, wait_s: float) -> list[tuple[str, Settlement]]:
+        """Read new entries `(pool, entry)`, and those that a settler has left for 5 s; waits up to `wait_s`."""
+        states = [self._queues.state(name) for name in pools]
+        until_s = asyncio.get_running_loop().time() + wait_s
+        while True:
+            entries = [entry for state in states for entry in self._unread(state)][:most]
+            for state, entry in entries:
+                state.read[entry] = self._queues.now_us()
+            if entries or asyncio.get_running_loop().time() >= until_s:
+                return [(state.name, self._entry(state, entry)) for state, entry in entries]
+            await asyncio.sleep(0.005)
+
+    def _unread(self, state: MemoryPool) -> list[tuple[MemoryPool, str]]:
+        left_us = self._queues.now_us() - self._idle_us
+        return [(state, entry) for entry in state.stream if state.read.get(entry, 0) <= left_us]
+
+    def _entry(self, state: MemoryPool, entry: str) -> Settlement:
+        read = read_entry(state.stream[entry])
+        if read.lost is not None and read.lost.keep:
+            for ended in read.ended:
+                state.log(read.lost.id, max(ended.attempt, 1), [(-1, encode_event(ended))])
+        return Settlement(entry, read.ended)
+
+    async def settled(self, entries: Sequence[tuple[str, str]]) -> None:
+        """Acknowledge and remove entries `(pool, entry)`."""
+        for pool, entry in entries:
+            state = self._queues.state(pool)
+            state.stream.pop(entry, None)
+            state.read.pop(entry, None)
+
+    async def announce(self, replies: Sequence[tuple[str, Frame]]) -> None:
+        """Tell reply channels `(channel, frame)` what has been settled."""
+        by_name: dict[str, list[Frame]] = defaultdict(list)
+        for name, frame in replies:
+            by_name[name].append(frame)
+        for name, frames in by_name.items():
+            self._queues.channels.publish(reply_channel(name), encode_frames(frames))
+
+    async def sweep(self, pool: str, attempts: int) -> Swept:
+        """Return expired leases to the front of their queue; give up what was taken `attempts` times or was to stop."""
+        return self._queues.state(pool).sweep(attempts, MOST_EXPIRED)
+
+    async def missing(self, pool: str, request_ids: Sequence[str]) -> list[str] | None:
+        """Say which ids are neither queued, leased nor in the settlements; None when too many are unsettled to tell."""
+        state = self._queues.state(pool)
+        if len(state.stream) > MOST_UNSETTLED:
+            return None
+        settling = {request_id for fields in state.stream.values() for request_id in ids_in(fields)}
+        return [one for one in request_ids if one not in state.jobs and one not in settling]
+
+    async def gateways(self, silent_s: float) -> set[str]:
+        """Name the gateways that gave a sign of life in the last `silent_s` seconds."""
+        oldest = self._queues.now_us() - int(silent_s * 1e6)
+        return {name for name, seen_us in self._queues.gateways.items() if seen_us >= oldest}

@@ -1,0 +1,198 @@
+"""One pool's queue in memory: the same changes as the Lua scripts make, each in one step of one event loop."""
+
+import asyncio
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gateway.contract.events import Ended, encode_ended, encode_event
+from gateway.contract.pools import PoolSpec, WorkerStatus
+from gateway.contract.request import Request, encode_request
+from gateway.queues.event_log import Entry
+from gateway.queues.keys import keys_of
+from gateway.queues.limits import GONE_MS
+from gateway.queues.port import Standing, Swept, Taken, Waiting
+
+Publish = Callable[[bytes, bytes], None]
+
+
+@dataclass(slots=True)
+class MemoryPool:
+    """The state of one pool. `now_us` stands for the server's clock, `publish` for its channels."""
+
+    name: str
+    now_us: Callable[[], int]
+    publish: Publish
+    queue: list[tuple[float, str]] = field(default_factory=list)
+    places: dict[str, float] = field(default_factory=dict)
+    jobs: dict[str, Request] = field(default_factory=dict)
+    tags: dict[int, float] = field(default_factory=dict)
+    virtual: float = 0.0
+    leases: dict[str, int] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
+    excused: dict[str, int] = field(default_factory=dict)
+    cancels: dict[str, bytes] = field(default_factory=dict)
+    stream: dict[str, list[bytes]] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
+    """Entries that a settler has read, and when."""
+    last_entry: int = 0
+    logs: dict[str, list[Entry]] = field(default_factory=dict)
+    workers: dict[str, tuple[int, WorkerStatus]] = field(default_factory=dict)
+    spec: PoolSpec | None = None
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is work or something to settle; whoever finds neither clears it."""
+
+    def enqueue(self, items: Iterable[Waiting]) -> int:
+        """Do what enqueue.lua does."""
+        for item in items:
+            request = item.request
+            if request.id in self.jobs:
+                continue
+            finish = max(self.tags.get(request.account, 0.0), self.virtual) + item.cost
+            self.tags[request.account] = finish
+            self.jobs[request.id] = request
+            self._place(request.id, finish)
+        return len(self.queue)
+
+    def _place(self, request_id: str, finish: float) -> None:
+        self.places[request_id] = finish
+        insort(self.queue, (finish, request_id))
+        self.news.set()
+
+    def _unplace(self, request_id: str) -> bool:
+        finish = self.places.pop(request_id, None)
+        if finish is None:
+            return False
+        del self.queue[bisect_left(self.queue, (finish, request_id))]
+        self._rest()
+        return True
+
+    def _rest(self) -> None:
+        if not self.queue:
+            self.tags.clear()
+            self.virtual = 0.0
+
+    def take(self, most: int, lease_ms: int) -> list[Taken]:
+        """Do what take.lua does."""
+        got, self.queue = self.queue[:most], self.queue[most:]
+        now_us = self.now_us()
+        taken = []
+        for finish, request_id in got:
+            del self.places[request_id]
+            self.virtual = finish or self.virtual
+            self.leases[request_id] = now_us + lease_ms * 1000
+            taken.append(Taken(self.jobs[request_id], self._attempt(request_id), now_us))
+        self._rest()
+        return taken
+
+    def _attempt(self, request_id: str) -> int:
+        return 1 + self.attempts.get(request_id, 0)
+
+    def holds(self, request_id: str, attempt: int) -> bool:
+        """Say whether an attempt has the lease: the fence."""
+        return request_id in self.leases and self._attempt(request_id) == attempt
+
+    def _forget(self, request_id: str) -> None:
+        self.leases.pop(request_id, None)
+        self.jobs.pop(request_id, None)
+        self.attempts.pop(request_id, None)
+        self.excused.pop(request_id, None)
+        self.cancels.pop(request_id, None)
+
+    def _settle(self, fields: list[bytes]) -> None:
+        self.last_entry += 1
+        self.stream[f"{self.last_entry}-0"] = fields
+        self.news.set()
+
+    def finish(self, ids: Sequence[str], stream: list[Ended]) -> None:
+        """Do what finish.lua does once the fence has let these requests through."""
+        self._settle([b"ended", encode_ended(stream)])
+        for request_id in ids:
+            self._forget(request_id)
+
+    def log(self, request_id: str, attempt: int, events: Iterable[tuple[int, bytes]]) -> None:
+        """Do what log.lua does."""
+        entries = self.logs.setdefault(request_id, [])
+        for seq, packed in events:
+            last_attempt, number = entries[-1][0].split("-") if entries else ("0", "0")
+            if int(last_attempt) > attempt:
+                break
+            if int(last_attempt) < attempt:
+                entries.clear()
+                number = "-1"
+            entries.append((f"{attempt}-{int(number) + 1}", seq, packed))
+        self.publish(keys_of(self.name).events(request_id), b"")
+
+    def cancel(self, ended: Ended) -> str:
+        """Do what cancel.lua does."""
+        if self._unplace(ended.id):
+            request, attempt = self.jobs[ended.id], self._attempt(ended.id)
+            self._settle([b"ended", encode_ended([ended])])
+            self._forget(ended.id)
+            if request.keep:
+                self.log(ended.id, attempt, [(-1, encode_event(ended))])
+            return "removed"
+        if ended.id in self.leases:
+            self.cancels[ended.id] = encode_ended([ended])
+            self.publish(keys_of(self.name).control, ended.id.encode())
+            return "told"
+        return "absent"
+
+    def standing(self, request_id: str) -> Standing:
+        """Do what standing.lua does."""
+        if request_id in self.places:
+            return Standing("queued", position=bisect_left(self.queue, (self.places[request_id], request_id)))
+        if request_id in self.leases:
+            return Standing("leased", attempt=self._attempt(request_id))
+        return Standing("absent")
+
+    def beat(
+        self, pairs: Iterable[tuple[str, int]], lease_ms: int, status: WorkerStatus
+    ) -> tuple[list[str], list[str]]:
+        """Do what beat.lua does."""
+        now_us = self.now_us()
+        self.workers[status.worker] = (now_us, status)
+        lost, cancelled = [], []
+        for request_id, attempt in pairs:
+            if not self.holds(request_id, attempt):
+                lost.append(request_id)
+                continue
+            self.leases[request_id] = now_us + lease_ms * 1000
+            if request_id in self.cancels:
+                cancelled.append(request_id)
+        return lost, cancelled
+
+    def give_back(self, pairs: Iterable[tuple[str, int]]) -> None:
+        """Do what give_back.lua does."""
+        for request_id, attempt in pairs:
+            if self.holds(request_id, attempt):
+                del self.leases[request_id]
+                self.attempts[request_id] = attempt
+                self.excused[request_id] = self.excused.get(request_id, 0) + 1
+                self._place(request_id, 0.0)
+
+    def sweep(self, attempts: int, most: int) -> Swept:
+        """Do what sweep.lua does."""
+        now_us = self.now_us()
+        expired = sorted((expiry, request_id) for request_id, expiry in self.leases.items() if expiry <= now_us)
+        returned, given_up = 0, []
+        for _, request_id in expired[:most]:
+            attempt = self._attempt(request_id)
+            stop = self.cancels.get(request_id, b"")
+            if stop or attempt - self.excused.get(request_id, 0) >= attempts:
+                payload = encode_request(self.jobs[request_id])
+                self._settle([b"lost", payload, b"attempt", str(attempt).encode(), b"cancel", stop])
+                self._forget(request_id)
+                given_up.append(request_id)
+            else:
+                del self.leases[request_id]
+                self.attempts[request_id] = attempt
+                self._place(request_id, 0.0)
+                returned += 1
+        self._tidy(now_us)
+        return Swept(returned, given_up)
+
+    def _tidy(self, now_us: int) -> None:
+        """Do what tidy.lua does."""
+        self.tags = {account: tag for account, tag in self.tags.items() if tag > self.virtual}
+        self.workers = {name: seen for name, seen in self.workers.items() if seen[0] >= now_us - GONE_MS * 1000}
