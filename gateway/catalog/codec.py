@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gateway.catalog.model import Model, Pool
-from gateway.pricing.price import PriceComponent, PriceVersion
+from gateway.pricing.price import PriceComponent
 
 Json = Mapping[str, Any]
 
@@ -25,12 +25,11 @@ def model_spec(model: Model) -> dict[str, Any]:
     return spec
 
 
-def read_model(name: str, number: int, spec: Json, price: PriceVersion | None = None) -> Model:
-    """Read a model. Fields that this release does not know are left alone."""
+def read_model(name: str, number: int, spec: Json) -> Model:
+    """Read a model, without its price. Fields that this release does not know are left alone. Raises ValueError."""
     plain = {**spec, "name": name, "id": number, "parameters": dict(spec.get("parameters", ()))}
     plain.pop("price", None)
-    model = msgspec.convert(plain, Model)
-    return msgspec.structs.replace(model, price=price) if price is not None else model
+    return msgspec.convert(plain, Model)
 
 
 def pool_spec(pool: Pool) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def pool_spec(pool: Pool) -> dict[str, Any]:
 
 
 def read_pool(name: str, spec: Json) -> Pool:
-    """Read a pool."""
+    """Read a pool. Raises ValueError."""
     return msgspec.convert({**spec, "name": name}, Pool)
 
 
@@ -51,5 +50,5 @@ def components_json(components: tuple[PriceComponent, ...]) -> list[dict[str, An
 
 
 def read_components(plain: list[Json]) -> tuple[PriceComponent, ...]:
-    """Read price components."""
+    """Read price components. Raises ValueError."""
     return msgspec.convert(plain, tuple[PriceComponent, ...])

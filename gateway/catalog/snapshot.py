@@ -6,24 +6,21 @@ that has risen or a scheduled price comes into force. While Postgres is away the
 
 import asyncio
 import time
-from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from importlib.resources import files
 from typing import Any
 
 import asyncpg
-import msgspec
 import structlog
 from sqlalchemy import Row, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.catalog.codec import read_components, read_model, read_pool
+from gateway.catalog.assemble import assemble
 from gateway.catalog.load import MAX_DEADLINE_S
-from gateway.catalog.model import Model, Pool, Snapshot
+from gateway.catalog.model import Snapshot
 from gateway.db.session import is_unavailable
 from gateway.errors import Unavailable
-from gateway.pricing.price import PriceVersion
 
 log = structlog.get_logger()
 
@@ -31,7 +28,6 @@ KEEP_PRICES_S = float(MAX_DEADLINE_S + 86_400)
 """A superseded price is kept for as long as a request that pinned it can be open, and a day more."""
 
 _READ = text((files("gateway.catalog") / "sql" / "snapshot.sql").read_text("utf-8"))
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SnapshotSource:
@@ -57,7 +53,7 @@ class SnapshotSource:
             began = time.monotonic()
             row = await self._read()
             if row.models is not None:
-                self._snapshot = _snapshot(row, self._engines)
+                self._snapshot = assemble(row.revision, row.models, row.pools, row.prices, self._engines)
                 self._next_at = row.next_at
             self.refreshed_at = began
 
@@ -86,52 +82,3 @@ class SnapshotSource:
                 await asyncio.wait_for(stopping.wait(), self._every_s)
             except TimeoutError:
                 continue
-
-
-def _snapshot(row: Row[Any], engines: Collection[str]) -> Snapshot:
-    prices, in_force = _prices(row.prices)
-    entries = row.models
-    pools = {entry["name"]: read_pool(entry["name"], entry["spec"]) for entry in row.pools}
-    models = [read_model(entry["name"], entry["id"], entry["spec"], in_force.get(entry["id"])) for entry in entries]
-    withdrawn = {entry["id"] for entry in entries if entry["withdrawn"]}
-    listed = (_listed(model, pools, engines) for model in models if model.id not in withdrawn)
-    return Snapshot(
-        revision=row.revision,
-        models={model.name: model for model in listed if model is not None},
-        pools=pools,
-        prices=prices,
-        model_names={model.id: model.name for model in models},
-        policies={model.id: model.outcome for model in models},
-    )
-
-
-def _prices(entries: list[dict[str, Any]]) -> tuple[dict[int, PriceVersion], dict[int, PriceVersion]]:
-    """Read all versions by id, and those in force by their model's id. A version without components sells nothing."""
-    versions: dict[int, PriceVersion] = {}
-    in_force: dict[int, PriceVersion] = {}
-    for entry in entries:
-        version = versions[entry["id"]] = _version(entry)
-        if entry["in_force"] and version.components:
-            in_force[version.model_id] = version
-    return versions, in_force
-
-
-def _version(entry: dict[str, Any]) -> PriceVersion:
-    return PriceVersion(
-        entry["id"],
-        entry["model_id"],
-        read_components(entry["components"]),
-        _EPOCH + timedelta(microseconds=entry["valid_from"]),
-    )
-
-
-def _listed(model: Model, pools: dict[str, Pool], engines: Collection[str]) -> Model | None:
-    """Give a model with the routes that can serve it here; None where there is no such route."""
-    routes = tuple(
-        route
-        for route in model.routes
-        if (pool := pools.get(route.pool)) is not None and (not engines or pool.engine in engines)
-    )
-    if routes == model.routes:
-        return model
-    return msgspec.structs.replace(model, routes=routes) if routes else None

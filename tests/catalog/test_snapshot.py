@@ -111,6 +111,24 @@ async def test_models_are_listed_where_an_engine_of_theirs_is_started(
     assert snapshot.policies.keys() == {1, 2}
 
 
+async def test_what_a_newer_release_wrote_is_left_out_and_the_rest_serves(engine: AsyncEngine) -> None:
+    """And a price that cannot be read sells nothing: it is never taken for zero."""
+    source = SnapshotSource(engine)
+    await apply(engine, a_catalog(a_model("a"), a_model("b"), a_model("c")), source="file")
+    async with engine.begin() as connection:
+        await connection.execute(text("update model set spec = spec || '{\"tasks\": [\"dance\"]}' where name = 'a'"))
+        await connection.execute(text("update model set spec = spec || '{\"mood\": 1}' where name = 'b'"))
+        await connection.execute(
+            insert(price_version).values(
+                model_id=3, components=[{"unit": "smile", "picos": 1}], valid_from=func.now(), source="test"
+            )
+        )
+    await source.refresh()
+    snapshot = source.snapshot()
+    assert {name: model.price is not None for name, model in snapshot.models.items()} == {"b": True, "c": False}
+    assert snapshot.model_names == {1: "a", 2: "b", 3: "c"}
+
+
 async def test_a_scheduled_price_comes_into_force_without_any_other_change(engine: AsyncEngine) -> None:
     source = SnapshotSource(engine)
     await apply(engine, a_catalog(), source="file")
