@@ -39,6 +39,7 @@ usage = Table(
     Column("reason", SmallInteger, nullable=False),
     Column("attempt", SmallInteger, nullable=False),
     Column("forward_began", Boolean, nullable=False),
+    Column("pool", Text, nullable=False),
     Column("worker", Text, nullable=False),
     CheckConstraint("charge_nanos >= 0 and charge_nanos <= hold_nanos", name="charge_check"),
 )

@@ -128,6 +128,7 @@ create table usage (
   reason smallint not null,
   attempt smallint not null,
   forward_began boolean not null,
+  pool text not null,
   worker text not null,
   constraint usage_charge_check check (charge_nanos >= 0 and charge_nanos <= hold_nanos)
 );

@@ -30,11 +30,11 @@ begin
     insert into usage (id, account_id, api_key_id, created_at, finished_at, hold_nanos, charge_nanos,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
       queue_us, load_us, preprocess_us, transfer_us, forward_us, postprocess_us, store_us,
-      model_id, price_version_id, task, outcome, reason, attempt, forward_began, worker)
+      model_id, price_version_id, task, outcome, reason, attempt, forward_began, pool, worker)
     select id, account_id, api_key_id, created_at, now(), hold_nanos, charge,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
       queue_us, load_us, preprocess_us, transfer_us, forward_us, postprocess_us, store_us,
-      model_id, price_version_id, task, outcome, reason, attempt, forward_began, worker
+      model_id, price_version_id, task, outcome, reason, attempt, forward_began, pool, worker
     from gone
   ), booked as (
     insert into ledger_entry (at, transaction_id, account_id, amount_nanos, kind)

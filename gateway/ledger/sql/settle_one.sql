@@ -19,11 +19,11 @@ begin
   insert into usage (id, account_id, api_key_id, created_at, finished_at, hold_nanos, charge_nanos,
     input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
     queue_us, load_us, preprocess_us, transfer_us, forward_us, postprocess_us, store_us,
-    model_id, price_version_id, task, outcome, reason, attempt, forward_began, worker)
+    model_id, price_version_id, task, outcome, reason, attempt, forward_began, pool, worker)
   values (o.id, o.account_id, o.api_key_id, o.created_at, now(), o.hold_nanos, c,
     e.input_tokens, e.cached_tokens, e.output_tokens, e.reasoning_tokens, e.characters, e.images, e.pixels, e.steps, e.audio_ms, e.video_ms,
     e.queue_us, e.load_us, e.preprocess_us, e.transfer_us, e.forward_us, e.postprocess_us, e.store_us,
-    o.model_id, o.price_version_id, o.task, e.outcome, e.reason, e.attempt, e.forward_began, e.worker);
+    o.model_id, o.price_version_id, o.task, e.outcome, e.reason, e.attempt, e.forward_began, o.pool, e.worker);
 
   insert into ledger_entry (at, transaction_id, account_id, amount_nanos, kind)
   values (now(), o.id, o.account_id, -c, 0), (now(), o.id, 0, c, 0);
