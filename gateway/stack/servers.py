@@ -24,6 +24,8 @@ async def start_postgres(folder: DataFolder, supervisor: Supervisor) -> str:
         password=folder.kept.postgres_password,
     )
     folder.keep(postgres_port=server.port)
+    if server.programs.copied:
+        supervisor.say(f"Postgres runs as nobody from a copy of its programs, {server.programs.folder}")
     await supervisor.start_ready(server.child(), server.ready, READY_S)
     await _create_database(server.url("postgres"))
     return server.url()

@@ -33,7 +33,7 @@ class Supervisor:
     """The children of one stack. `changed` is called whenever a process is another than before."""
 
     def __init__(self, *, say: Callable[[str], None], changed: Callable[[], None]) -> None:
-        self._say = say
+        self.say = say
         self._changed = changed
         self._started: dict[str, Started] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
@@ -103,7 +103,7 @@ class Supervisor:
             lived_s = time.monotonic() - started.at
             if lived_s > STEADY_S:
                 delay_s = FIRST_DELAY_S
-            self._say(f"{started.child.name} {describe(code)}; starting it again. {_last_words(started.child, code)}")
+            self.say(f"{started.child.name} {describe(code)}; starting it again. {_last_words(started.child, code)}")
             await asyncio.sleep(delay_s)
             delay_s = min(delay_s * 2, LONGEST_DELAY_S)
             started = self.spawn(started.child)
@@ -112,7 +112,7 @@ class Supervisor:
         try:
             await asyncio.wait_for(ended(started.process), started.child.stop_s)
         except TimeoutError:
-            self._say(f"{started.child.name} did not end within {started.child.stop_s:.0f} s; ending it at once")
+            self.say(f"{started.child.name} did not end within {started.child.stop_s:.0f} s; ending it at once")
             started.process.send_signal(started.child.death_signal)
             await ended(started.process)
 
