@@ -1,7 +1,7 @@
 """The command `faregate`. A command's module is imported when the command is used, so that `--help` is quick."""
 
 import importlib
-import signal
+import os
 import sys
 from typing import NoReturn
 
@@ -63,7 +63,6 @@ def faregate() -> None:
 
 def main() -> None:
     """Run the command line; what goes wrong is one line on the error stream."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         code = faregate(prog_name="faregate", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -76,8 +75,14 @@ def main() -> None:
         _end(error.format_message(), error.exit_code)
     except (FaregateError, SettingsError) as error:
         _end(str(error), 2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read has gone, as `head` does
+        sys.exit(1)
     except click.Abort:
         _end("interrupted", 130)
+    except BrokenPipeError:  # whoever read the output has had enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
     sys.exit(code if isinstance(code, int) else 0)
 
 
