@@ -42,7 +42,7 @@ class Consumer:
                 await backoff.pause(error)
                 continue
             backoff.reset()
-            if stopping.is_set():
+            if taken and stopping.is_set():
                 await self._return([item.request.id for item in taken])
                 return
             for item in taken:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
+from traceback import format_tb
 from typing import Literal
 
 import msgspec
@@ -167,7 +168,9 @@ class Runner:
             reason=reason,
             error=type(error).__name__,
             unexpected_errors=self.unexpected_errors,
-            exc_info=None if is_expected(error) else error,
+            at=None
+            if is_expected(error)
+            else format_tb(error.__traceback__),  # without its words: they may quote a prompt
         )
         self.outbox.end(end_of(run, self._worker, "failed", reason, detail=detail))
 

@@ -17,8 +17,8 @@ from gateway.contract.pools import EngineName, ModelState, PoolSpec, ServedModel
 from gateway.contract.request import Request, encode_input
 from gateway.contract.tasks import Task
 from gateway.contract.units import Units
-from gateway.queues.memory import MemoryQueues
-from gateway.queues.port import Swept, Waiting, WorkerSide
+from gateway.queues.memory import MemoryQueues, MemoryWorker
+from gateway.queues.port import Beat, QueueUnavailable, Swept, Taken, Waiting, WorkerSide
 from gateway.queues.replies import Replies
 from workers.settings import WorkerSettings
 from workers.worker import Exit, Worker
@@ -31,6 +31,42 @@ CHAT = ServedModel(name="chat", tasks=["chat"])
 STREAM = ServedModel(name="stream", tasks=["chat"], options={"tokens": 20, "interval_ms": 10})
 LONG = ServedModel(name="long", tasks=["chat"], options={"tokens": 5000, "interval_ms": 10})
 SLOW = ServedModel(name="slow", tasks=["chat"], options={"work_ms": 200, "capacity": 2})
+
+
+class Unsteady(MemoryWorker):
+    """A worker's side of the queue whose Redis goes away and comes back."""
+
+    away = False
+    takes_meanwhile = False
+    finishes = 0
+    emits = 0
+
+    async def take(self, most: int, *, wait_s: float) -> list[Taken]:
+        if not self.takes_meanwhile:
+            self._look()
+        return await super().take(most, wait_s=wait_s)
+
+    async def beat(self, request_ids: Sequence[str], status: WorkerStatus) -> Beat:
+        self._look()
+        return await super().beat(request_ids, status)
+
+    async def finish(self, ended: Sequence[Ended]) -> list[str]:
+        self.finishes += 1
+        self._look()
+        return await super().finish(ended)
+
+    async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
+        self.emits += 1
+        self._look()
+        await super().emit(frames)
+
+    async def give_back(self, request_ids: Sequence[str]) -> None:
+        self._look()
+        await super().give_back(request_ids)
+
+    def _look(self) -> None:
+        if self.away:
+            raise QueueUnavailable("away on purpose")
 
 
 class Pool:
@@ -46,6 +82,10 @@ class Pool:
         self.frames: list[Frame] = []
         self.replies = Replies(self.queues.channels, "gw", self.frames.append, lambda: None)
         self.running: list[tuple[Worker, asyncio.Task[Exit]]] = []
+
+    def unsteady(self) -> Unsteady:
+        """Give a worker's side whose Redis can go away."""
+        return Unsteady(self.queues, self.state)
 
     async def serve(self, *models: ServedModel, engine: EngineName = "fake") -> None:
         """Say what the pool serves."""

@@ -1,0 +1,43 @@
+"""A worker's settings: from the environment, checked by name."""
+
+from pathlib import Path
+
+import pytest
+
+from workers.settings import SettingsError, load_settings
+
+ENVIRON = {"FAREGATE_WORKER_REDIS_URL": "redis://:secret@127.0.0.1:6379/0", "FAREGATE_WORKER_POOL": "p", "HOME": "/"}
+
+
+def test_settings_are_read_by_name_and_type() -> None:
+    settings = load_settings(ENVIRON | {"FAREGATE_WORKER_DRAIN_S": "3.5", "FAREGATE_WORKER_BLOB_DIR": "/b"})
+    assert (settings.pool, settings.drain_s, settings.blob_dir) == ("p", 3.5, Path("/b"))
+
+
+def test_what_the_command_line_says_wins_and_what_it_leaves_out_does_not() -> None:
+    settings = load_settings(ENVIRON, pool="q", redis_url=None)
+    assert (settings.pool, settings.redis_url) == ("q", ENVIRON["FAREGATE_WORKER_REDIS_URL"])
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"FAREGATE_WORKER_POOOL": "secret"}, "FAREGATE_WORKER_POOOL"),
+        ({"FAREGATE_WORKER_MAX_CONCURRENCY": "0"}, "max_concurrency"),
+        ({"FAREGATE_WORKER_HEARTBEAT_S": "secret"}, "heartbeat_s"),
+    ],
+)
+def test_a_wrong_setting_is_named_and_its_value_is_not_shown(more: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_settings(ENVIRON | more)
+    assert named in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_missing_setting_is_named() -> None:
+    with pytest.raises(SettingsError, match="redis_url"):
+        load_settings({"FAREGATE_WORKER_POOL": "p"})
+
+
+def test_settings_of_the_gateway_are_left_alone() -> None:
+    assert load_settings(ENVIRON | {"FAREGATE_PORT": "x"}).pool == "p"
