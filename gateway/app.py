@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 import structlog
-from litestar import Litestar
+from litestar import Litestar, Router
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.handlers import asgi
@@ -40,6 +40,7 @@ from gateway.http.openapi import openapi_json, openapi_page
 from gateway.http.usage import UsageController
 from gateway.ledger.accounts import Accounts
 from gateway.ledger.admission import Admission
+from gateway.ledger.books.verify import Books
 from gateway.ledger.keyring import Keyring
 from gateway.ledger.keys import Keys
 from gateway.ledger.open_requests import OpenRequests
@@ -76,28 +77,28 @@ class Parts:
         self.name = process_name()
         self.engine = slow_engine(settings.database_url)
         self.key_session = HotSession(settings.database_url, name="faregate keyring")
-        self.catalog_session = HotSession(settings.database_url, name="faregate catalog")
         self.keyring = Keyring(self.key_session, every_s=settings.snapshot_s)
-        self.catalog = SnapshotSource(self.catalog_session, engines=settings.engines, every_s=settings.snapshot_s)
+        self.catalog = SnapshotSource(self.engine, engines=settings.engines, every_s=settings.snapshot_s)
         self.admission = Admission(settings.database_url, most=settings.admit_batch)
         self.queues = RedisQueues(settings.redis_url)
         self.settler_side = RedisSettler(settings.redis_url, self.name)
         self.open_requests = OpenRequests(self.engine)
+        self.usage_report = UsageReport(self.engine)
         self.backlog = Backlog()
         self.way = Way(
             name=self.name,
-            snapshot=self.catalog.current,
+            snapshot=self.catalog.snapshot,
             keyring=self.keyring,
-            routes=Routes(self.catalog.current, random.Random()),
+            routes=Routes(self.catalog.snapshot, random.Random()),
             backlog=self.backlog,
             admission=self.admission,
             queue=self.queues.pool,
         )
         self.replies = Replies(self.queues.channels, self.name, self.way.mailboxes.deliver, self.way.mailboxes.gap)
-        self.watch = Watch(self.way, self.open_requests, self.catalog.current)
+        self.watch = Watch(self.way, self.open_requests, self.catalog.snapshot)
         self.resend = Resend(self.way, self.settler_side, self.open_requests, is_away)
         self.departures = Departures()
-        self.floor = Floor(self.name, self.catalog.current, self.queues.pool, self.backlog)
+        self.floor = Floor(self.name, self.catalog.snapshot, self.queues.pool, self.backlog)
         self.metrics = Metrics()
         self.metrics.waiting.set_function(lambda: len(self.way.mailboxes))
         self.readiness = Readiness(
@@ -105,6 +106,16 @@ class Parts:
             queue_away=lambda: self.floor.queue_away,
         )
         self.desk = Desk(self.way, self.watch, self.departures, self.metrics, settings.max_body_bytes)
+
+    def admin(self) -> Router:
+        """Make the routes of the admin API."""
+        return admin_router(
+            self.settings.admin_key,
+            accounts=Accounts(self.engine),
+            keys=Keys(self.engine),
+            usage_report=self.usage_report,
+            books=Books(self.engine, blob_dir=self.settings.blob_dir, missing=self.settler_side.missing),
+        )
 
     @contextlib.asynccontextmanager
     async def running(self, _: Litestar) -> AsyncIterator[None]:
@@ -144,7 +155,6 @@ class Parts:
         """Close all connections."""
         await self.admission.close()
         await self.key_session.close()
-        await self.catalog_session.close()
         await self.queues.close()
         await self.settler_side.close()
         await self.engine.dispose()
@@ -178,7 +188,7 @@ def create_app(settings: Settings) -> Litestar:
         "blobs": LocalBlobs(settings.blob_dir),
         "readiness": parts.readiness,
         "metrics": parts.metrics,
-        "usage_report": UsageReport(parts.engine),
+        "usage_report": parts.usage_report,
     }
     return Litestar(
         route_handlers=[
@@ -187,7 +197,7 @@ def create_app(settings: Settings) -> Litestar:
             RequestsController,
             ModelsController,
             UsageController,
-            admin_router(settings, Accounts(parts.engine), Keys(parts.engine), UsageReport(parts.engine)),
+            parts.admin(),
             live,
             ready,
             metrics,

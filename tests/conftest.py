@@ -25,6 +25,7 @@ from gateway.stack import postgres, valkey
 from gateway.stack.children import Child, await_ready, spawn, stop
 from gateway.stack.errors import NotInstalled
 from gateway.stack.ports import free_port
+from tests.system import System, running_system
 
 TEMPLATE = "template_faregate"
 TEMPLATE_LOCK = 7_305_401
@@ -190,3 +191,13 @@ def redis_url(valkey_url: str) -> str:
     with redis.Redis.from_url(valkey_url) as client:
         client.flushall()
     return valkey_url
+
+
+@pytest.fixture(scope="session")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Answer a whole running system with the engines `fake` and `speech`, shared by the tests of this process."""
+    folder = tmp_path_factory.mktemp("system")
+    folder.chmod(0o711)
+    with running_system(folder / "data", engines="fake,speech") as running_now:
+        running_now.wait_ready("fake-chat", "fake-stream", "fake-slow", "espeak-ng")
+        yield running_now

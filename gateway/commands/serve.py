@@ -14,7 +14,7 @@ import uvloop
 
 from gateway.app import create_app, is_away, process_name
 from gateway.catalog.snapshot import SnapshotSource
-from gateway.db.session import HotSession, slow_engine
+from gateway.db.session import slow_engine
 from gateway.flow.settle import Settler
 from gateway.flow.sweep import Sweeper
 from gateway.ledger.open_requests import OpenRequests
@@ -77,15 +77,14 @@ async def _settle(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     engine = slow_engine(settings.database_url)
-    session = HotSession(settings.database_url, name="faregate catalog")
-    catalog = SnapshotSource(session, every_s=settings.snapshot_s)
+    catalog = SnapshotSource(engine, every_s=settings.snapshot_s)
     queues, side = RedisQueues(settings.redis_url), RedisSettler(settings.redis_url, process_name())
     settlement = Settlement(settings.database_url, keep_output_s=settings.keep_output_s)
     open_requests = OpenRequests(engine)
     worker = Settler(
         queues=side,
         settlement=settlement,
-        snapshot=catalog.current,
+        snapshot=catalog.snapshot,
         refresh=catalog.refresh,
         is_away=is_away,
         batch=settings.settle_batch,
@@ -95,7 +94,7 @@ async def _settle(settings: Settings) -> None:
         queue=queues.pool,
         open_requests=open_requests,
         settler=worker,
-        snapshot=catalog.current,
+        snapshot=catalog.snapshot,
         is_away=is_away,
         every_s=settings.sweep_s,
     )
@@ -104,7 +103,6 @@ async def _settle(settings: Settings) -> None:
     await settlement.close()
     await side.close()
     await queues.close()
-    await session.close()
     await engine.dispose()
 
 

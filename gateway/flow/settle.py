@@ -7,6 +7,8 @@ import structlog
 
 from gateway.catalog.model import OutcomePolicy, Snapshot
 from gateway.contract.events import Ended, Frame, Settled, encode_output
+from gateway.contract.phases import PHASE_NAMES
+from gateway.contract.units import UNIT_NAMES
 from gateway.ledger.settlement import Charged, Ending, Settlement
 from gateway.log import log_requests
 from gateway.pricing.price import PriceVersion
@@ -109,8 +111,8 @@ class Settler:
                 "worker": end.worker,
                 "charge_nanos": row.charge_nanos,
                 "price_version": end.price,
-                "phases": end.phases,
-                "units": end.units,
+                "phases_us": {name: spent for name in PHASE_NAMES if (spent := getattr(end.phases, name + "_us"))},
+                "units": {name: count for name in UNIT_NAMES if (count := getattr(end.units, name))},
             }
             for end, row in rows
         ])  # fmt: skip

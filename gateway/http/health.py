@@ -3,6 +3,7 @@
 from typing import Any
 
 from litestar import Response, get
+from litestar.di import NamedDependency
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from gateway.flow.floor import Floor
@@ -17,7 +18,7 @@ async def live() -> dict[str, str]:
 
 
 @get("/health/ready", summary="Whether calls can be served, with the reasons where not", tags=["Operations"])
-async def ready(readiness: Readiness) -> Response[dict[str, Any]]:
+async def ready(readiness: NamedDependency[Readiness]) -> Response[dict[str, Any]]:
     """Say whether calls can be served."""
     reasons = readiness.reasons()
     body = {"status": "not ready" if reasons else "ready", "reasons": reasons}
@@ -25,7 +26,7 @@ async def ready(readiness: Readiness) -> Response[dict[str, Any]]:
 
 
 @get("/metrics", summary="Prometheus metrics", tags=["Operations"], media_type="text/plain")
-async def metrics(metrics: Metrics, floor: Floor) -> Response[bytes]:
+async def metrics(metrics: NamedDependency[Metrics], floor: NamedDependency[Floor]) -> Response[bytes]:
     """Give all metrics in the Prometheus text format."""
     for name, state in floor.pools.items():
         metrics.pool(name, state.depth, state.workers)

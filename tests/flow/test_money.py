@@ -41,7 +41,7 @@ def test_every_answer_says_what_it_cost_and_the_report_says_the_same(system: Sys
         assert shown["status"] == "succeeded"
         assert shown["charge_nanos"] == PRICE_NANOS
         report = client.get("/v1/usage", params={"group_by": "model"}).json()
-    assert report["totals"]["charge_nanos"] == PRICE_NANOS
+    assert report["total"]["charge_nanos"] == PRICE_NANOS
     assert system.balance(account)["spent_nanos"] == PRICE_NANOS
 
 
@@ -65,7 +65,7 @@ def test_a_refused_call_leaves_no_row_and_no_hold(system: System) -> None:
         assert too_dear.status_code == 402
         assert too_dear.json()["error"]["code"] == "price_too_high"
         assert client.post("/v1/chat/completions", json=CHAT | {"temperature": 5}).status_code == 400
-        assert client.get("/v1/usage").json()["totals"]["requests"] == 0
+        assert client.get("/v1/usage").json()["total"]["requests"] == 0
     assert system.balance(account)["available_nanos"] == 500_000
 
 

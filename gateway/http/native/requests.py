@@ -1,11 +1,13 @@
 """`/v1/requests/{id}`: how a request stands, its events, its output, and stopping it."""
 
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Controller, Request, Response, get, post
 from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.params import PathParameter
 from litestar.response import File, ServerSentEvent, ServerSentEventMessage
 
 from gateway.blobs.local import LocalBlobs
@@ -17,6 +19,8 @@ from gateway.http.raw import read_head
 from gateway.queues.port import EventsLost
 
 _ENTRY_MOST_CHARS = 40
+
+RequestId = Annotated[str, PathParameter(description="`req_` and 32 hexadecimal digits")]
 
 
 def secret_of(request: Request[Any, Any, State]) -> str:
@@ -31,21 +35,29 @@ class RequestsController(Controller):
     tags = ("Native",)
 
     @get(summary="How a request stands, and once it has ended, its output and charge")
-    async def show(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> Response[dict[str, Any]]:
+    async def show(
+        self, request: Request[Any, Any, State], request_id: RequestId, watch: NamedDependency[Watch]
+    ) -> Response[dict[str, Any]]:
         """Show one request, open or ended."""
         view = await watch.view_for(secret_of(request), request_id)
         return Response(request_view(view), headers={"x-request-id": request_id, "cache-control": "no-store"})
 
     @post("/cancel", status_code=200, summary="Stop a request; what was produced is charged as its model declares")
     async def cancel(
-        self, request: Request[Any, Any, State], request_id: str, watch: Watch
+        self, request: Request[Any, Any, State], request_id: RequestId, watch: NamedDependency[Watch]
     ) -> Response[dict[str, Any]]:
         """Stop one request. One that has ended stays as it is."""
         view = await watch.cancel(secret_of(request), request_id)
         return Response(request_view(view), headers={"x-request-id": request_id})
 
     @get("/output", summary="The media file that a request made")
-    async def output(self, request: Request[Any, Any, State], request_id: str, watch: Watch, blobs: LocalBlobs) -> File:
+    async def output(
+        self,
+        request: Request[Any, Any, State],
+        request_id: RequestId,
+        watch: NamedDependency[Watch],
+        blobs: NamedDependency[LocalBlobs],
+    ) -> File:
         """Give the file of a finished request."""
         view = await watch.view_for(secret_of(request), request_id)
         if not isinstance(view.output, MediaOutput):
@@ -54,7 +66,9 @@ class RequestsController(Controller):
         return File(path, filename=path.name, media_type=view.output.media_type, content_disposition_type="inline")
 
     @get("/events", summary="What happens to a request, as server-sent events; resumed with Last-Event-ID")
-    async def events(self, request: Request[Any, Any, State], request_id: str, watch: Watch) -> ServerSentEvent:
+    async def events(
+        self, request: Request[Any, Any, State], request_id: RequestId, watch: NamedDependency[Watch]
+    ) -> ServerSentEvent:
         """Stream the events of a request that keeps them, from the one after `Last-Event-ID`."""
         after = request.headers.get("last-event-id", "")
         if len(after) > _ENTRY_MOST_CHARS or (not after.replace("-", "").isdigit() and after):
