@@ -59,7 +59,8 @@ class Supervisor:
         name, log = started.child.name, started.child.log
         while not ready():
             if started.process.poll() is not None:
-                raise StackError(f"{name} ended as it started: {last_words(log)}")
+                how = describe(started.process.returncode)
+                raise StackError(f"{name} {how} as it started: {last_words(log)}")
             if time.monotonic() > started.at + timeout_s:
                 raise StackError(f"{name} is not ready after {timeout_s:.0f} s: {last_words(log)}")
             await asyncio.sleep(POLL_S)
