@@ -7,6 +7,7 @@ from litestar import Router
 from litestar.di import Provide
 
 from gateway.admin.accounts import AccountsController
+from gateway.admin.body import JsonRequest
 from gateway.admin.books import BooksController
 from gateway.admin.guard import admin_guard
 from gateway.admin.keys import KeysController
@@ -24,6 +25,7 @@ def admin_router(admin_key: str, *, accounts: Accounts, keys: Keys, usage_report
         path="/admin/api",
         route_handlers=[AccountsController, KeysController, AdminUsageController, BooksController],
         guards=[admin_guard(admin_key)],
+        request_class=JsonRequest,
         dependencies={name: Provide(_giving(part), sync_to_thread=False) for name, part in given.items()},
     )
 

@@ -11,9 +11,12 @@ from gateway.db.accounts import AccountKind
 from gateway.ledger.accounts import Account
 from gateway.ledger.keys import Key
 
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Label = Annotated[str, Meta(max_length=200)]
-Reason = Annotated[str, Meta(max_length=1000)]
+PRINTABLE = r"^(?![\s\S]*[\x00-\x1f\x7f])"
+"""No control characters: names and reasons are printed in terminals, tables and logs."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=PRINTABLE)]
+Label = Annotated[str, Meta(max_length=200, pattern=PRINTABLE)]
+Reason = Annotated[str, Meta(max_length=1000, pattern=PRINTABLE)]
 Id = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Nanos = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 SignedNanos = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]

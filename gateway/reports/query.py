@@ -67,7 +67,7 @@ def _read(given: Mapping[str, str], now: datetime) -> UsageQuery:
     return UsageQuery(
         range=read_range(given.get("from"), given.get("to"), now),
         group_by=_group_by(given.get("group_by", "")),
-        model=given.get("model"),
+        model=_name(given, "model"),
         task=_position(given, "task", TASKS),
         outcome=_position(given, "outcome", OUTCOMES),
     )
@@ -100,6 +100,13 @@ def _position(given: Mapping[str, str], param: str, values: Sequence[str]) -> in
     if text not in values:
         raise InvalidRequest(f"{param!r} must be one of {', '.join(values)}.", param=param)
     return values.index(text)
+
+
+def _name(given: Mapping[str, str], param: str) -> str | None:
+    text = given.get(param)
+    if text is not None and not text.isprintable():
+        raise InvalidRequest(f"{param!r} must be a name.", param=param)
+    return text
 
 
 def _id(given: Mapping[str, str], param: str) -> int | None:

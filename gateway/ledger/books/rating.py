@@ -76,8 +76,8 @@ async def read_prices(connection: "asyncpg.Connection[asyncpg.Record]") -> dict[
     """Read every price version that a row may have pinned."""
     prices = {}
     for row in await connection.fetch((_SQL / "prices.sql").read_text("utf-8")):
-        components = read_components(msgspec.json.decode(row["components"]))
-        policy = msgspec.json.decode(row["outcome"], type=OutcomePolicy) if row["outcome"] else OutcomePolicy()
+        components = read_components(row["components"])
+        policy = msgspec.convert(row["outcome"] or {}, OutcomePolicy)
         prices[row["id"]] = Priced(PriceVersion(row["id"], row["model_id"], components, row["valid_from"]), policy)
     return prices
 

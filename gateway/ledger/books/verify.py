@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import asyncpg
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -32,13 +33,19 @@ class Books:
         `allowed_repeats` bounds I9: how many executions beyond the charges the faults of a test explain.
         """
         async with self._turn, snapshot(self._engine) as connection:
-            counts = await connection.fetchrow(_COUNTS)
-            assert counts is not None
-            checks = [await check(connection, statement, counts["open"]) for statement in STATEMENTS]
-            checks.append(await check_rating(connection))
-            checks.append(await check_executions(connection, allowed_repeats))
-            checks.append(await check_media(connection, self._blob_dir))
-            note = await absent_note(connection, self._missing)
+            return await self.verify_in(connection, allowed_repeats)
+
+    async def verify_in(
+        self, connection: "asyncpg.Connection[asyncpg.Record]", allowed_repeats: int | None = None
+    ) -> BooksReport:
+        """Check I1 to I13 as the transaction of `connection` sees them."""
+        counts = await connection.fetchrow(_COUNTS)
+        assert counts is not None
+        checks = [await check(connection, statement, counts["open"]) for statement in STATEMENTS]
+        checks.append(await check_rating(connection))
+        checks.append(await check_executions(connection, allowed_repeats))
+        checks.append(await check_media(connection, self._blob_dir))
+        note = await absent_note(connection, self._missing)
         checks = [msgspec.structs.replace(one, note=note) if one.invariant == "I12" else one for one in checks]
         checks.sort(key=_number)
         return BooksReport(
