@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from gateway.money import parse_usd
 from gateway.stack.ports import free_port
 
 START_S = 60.0
@@ -57,18 +58,18 @@ class System:
 
     def account(self, name: str, balance_usd: str) -> tuple[int, str]:
         """Make an account with a balance and a key; answers its id and the key."""
-        made = self.run("accounts", "create", name, "--balance", balance_usd, "--json")
-        assert made.returncode == 0, made.stderr
-        account_id = int(msgspec.json.decode(made.stdout)["id"])
-        key = self.run("keys", "create", "--account", str(account_id), "--json")
-        assert key.returncode == 0, key.stderr
-        return account_id, msgspec.json.decode(key.stdout)["key"]
+        with self.admin() as client:
+            made = client.post("/admin/api/accounts", json={"name": name, "balance_nanos": parse_usd(balance_usd)})
+            assert made.status_code == 201, made.text
+            account_id: int = made.json()["id"]
+            key = client.post("/admin/api/keys", json={"account_id": account_id, "name": name})
+            assert key.status_code == 201, key.text
+            return account_id, key.json()["key"]
 
     def balance(self, account_id: int) -> dict[str, Any]:
         """Show an account."""
-        shown = self.run("accounts", "show", str(account_id), "--json")
-        assert shown.returncode == 0, shown.stderr
-        told: dict[str, Any] = msgspec.json.decode(shown.stdout)
+        with self.admin() as client:
+            told: dict[str, Any] = client.get(f"/admin/api/accounts/{account_id}").json()
         return told
 
     def wait_ready(self, *models: str) -> None:

@@ -11,7 +11,6 @@ from gateway.contract.phases import PHASE_NAMES
 from gateway.contract.units import UNIT_NAMES
 from gateway.ledger.settlement import Charged, Ending, Settlement
 from gateway.log import log_requests
-from gateway.pricing.price import PriceVersion
 from gateway.pricing.rate import charge_nanos
 from gateway.queues.port import QueueUnavailable, SettlerSide
 
@@ -84,9 +83,10 @@ class Settler:
     def _rated(self, end: Ended, price_id: int) -> Ending:
         snapshot = self._snapshot()
         price = snapshot.prices[price_id]  # never zero for want of a price: a KeyError leaves the event in the stream
+        policy = snapshot.policies.get(price.model_id, OutcomePolicy())
         return Ending(
             id=end.id,
-            charge_nanos=charge_nanos(price, end.units, end.outcome, _policy(snapshot, price), end.forward_began),
+            charge_nanos=charge_nanos(price, end.units, end.outcome, policy, end.forward_began),
             price_version_id=price_id,
             outcome=end.outcome,
             reason=end.reason,
@@ -116,11 +116,6 @@ class Settler:
             }
             for end, row in rows
         ])  # fmt: skip
-
-
-def _policy(snapshot: Snapshot, price: PriceVersion) -> OutcomePolicy:
-    model = snapshot.models.get(snapshot.model_names.get(price.model_id, ""))
-    return model.outcome if model else OutcomePolicy()
 
 
 def _news(end: Ended, row: Charged) -> tuple[str, Frame]:
