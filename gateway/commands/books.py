@@ -72,7 +72,7 @@ def _print(report: BooksReport) -> None:
         click.echo(f"{'':<17} {figures}{f' ({check.note})' if check.note else ''}")
         if check.broken:
             click.echo(f"{'':<17} broken: {check.broken:,}, first {', '.join(check.offenders)}")
-    broken = sorted({check.invariant for check in report.checks if check.verdict == "broken"})
+    broken = list(dict.fromkeys(check.invariant for check in report.checks if check.verdict == "broken"))
     verdict = f"The books are broken: {', '.join(broken)}." if broken else "The books hold."
     click.echo(
         f"{verdict} {len(report.checks)} checks over {report.usage_rows:,} finished and {report.open_requests:,} open "
