@@ -5,7 +5,7 @@ import contextlib
 import os
 import random
 import socket
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import structlog
@@ -14,7 +14,6 @@ from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.handlers import asgi
 from litestar.openapi import OpenAPIConfig
-from litestar.types import ControllerRouterHandler
 
 from gateway.admin.api import admin_router
 from gateway.blobs.local import LocalBlobs
@@ -25,9 +24,11 @@ from gateway.flow.floor import Floor
 from gateway.flow.resend import Resend
 from gateway.flow.watch import Watch
 from gateway.flow.way import Way
+from gateway.heap import freeze_heap
 from gateway.http.departures import Departures
-from gateway.http.endpoint import Desk, Endpoint
+from gateway.http.endpoint import AsgiHandler, Desk, Endpoint
 from gateway.http.errors import handle_faregate, handle_http, handle_unexpected
+from gateway.http.front import Front
 from gateway.http.health import live, metrics, ready
 from gateway.http.models import ModelsController
 from gateway.http.native.requests import RequestsController
@@ -132,6 +133,7 @@ class Parts:
                 ("departures", self.departures.run()),
             )
         ]
+        freeze_heap()
         try:
             yield
         finally:
@@ -173,14 +175,12 @@ def _guarded(name: str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]"
     return task
 
 
-def create_app(settings: Settings) -> Litestar:
+def create_app(settings: Settings) -> Front:
     """Make the gateway's ASGI application."""
     parts = Parts(settings)
     families = (ChatFamily(), CompletionFamily(), EmbeddingFamily(), SpeechFamily())
-    hot: Sequence[ControllerRouterHandler] = [
-        asgi(family.path, copy_scope=False)(Endpoint(family, parts.desk).__call__) for family in families
-    ]
-    submit = SubmitEndpoint(parts.desk)
+    hot: dict[str, AsgiHandler] = {family.path: Endpoint(family, parts.desk).serve for family in families}
+    hot[SubmitEndpoint.path] = SubmitEndpoint(parts.desk).serve
     given = {
         "way": parts.way,
         "watch": parts.watch,
@@ -190,10 +190,9 @@ def create_app(settings: Settings) -> Litestar:
         "metrics": parts.metrics,
         "usage_report": parts.usage_report,
     }
-    return Litestar(
+    litestar = Litestar(
         route_handlers=[
-            *hot,
-            asgi(submit.path, copy_scope=False)(submit.__call__),
+            *(asgi(path, copy_scope=False)(serve) for path, serve in hot.items()),
             RequestsController,
             ModelsController,
             UsageController,
@@ -213,8 +212,10 @@ def create_app(settings: Settings) -> Litestar:
         lifespan=[parts.running],
         openapi_config=OpenAPIConfig(title="Faregate", version=VERSION, path="/openapi/litestar"),
         request_max_body_size=settings.max_body_bytes,
+        logging_config=None,
         debug=False,
     )
+    return Front(hot, litestar)
 
 
 def _giving(part: Any) -> Any:

@@ -17,6 +17,7 @@ from gateway.catalog.snapshot import SnapshotSource
 from gateway.db.session import slow_engine
 from gateway.flow.settle import Settler
 from gateway.flow.sweep import Sweeper
+from gateway.heap import freeze_heap
 from gateway.ledger.open_requests import OpenRequests
 from gateway.ledger.settlement import Settlement
 from gateway.log import configure_logs
@@ -51,6 +52,7 @@ def gateway() -> None:
         http="httptools",
         ws="none",
         lifespan="on",
+        interface="asgi3",
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -99,6 +101,7 @@ async def _settle(settings: Settings) -> None:
         every_s=settings.sweep_s,
     )
     await _first_snapshot(catalog, stopping)
+    freeze_heap()
     await _together(catalog.run(stopping), worker.run(stopping), sweeper.run(stopping))
     await settlement.close()
     await side.close()

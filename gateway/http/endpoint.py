@@ -90,7 +90,7 @@ class Endpoint:
         self._metrics = desk.metrics
         self._most_bytes = desk.most_bytes
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one call."""
         started = False
 

@@ -43,7 +43,7 @@ class SubmitEndpoint:
         self._metrics = desk.metrics
         self._most_bytes = desk.most_bytes
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one call."""
         try:
             if scope["method"] != "POST":  # type: ignore[typeddict-item]
