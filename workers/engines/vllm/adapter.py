@@ -26,11 +26,19 @@ from vllm.v1.metrics.loggers import StatLoggerBase
 from workers.engine import EngineLost, RefusedInput
 from workers.engines.vllm.options import Source, VllmOptions
 from workers.engines.vllm.shapes import Constraint, Draw, Generation, Load, Piece, Prompt, Step
+from workers.engines.vllm.tether import Tether
 
 DEAD = "The engine of this model has died."
 
 
-class _Gauge(StatLoggerBase):  # type: ignore[misc]  # vLLM is not followed by the type checker
+class _Llm(AsyncLLM):  # type: ignore[misc]  # vLLM is not followed by the type checker
+    """vLLM's engine, which is always stopped by `Vllm.stop`: its own end fails where the interpreter ends first."""
+
+    def __del__(self) -> None:
+        pass
+
+
+class _Gauge(StatLoggerBase):  # type: ignore[misc]
     """Keeps the last word of the engine about how full it is."""
 
     def __init__(self, load: Load) -> None:
@@ -84,7 +92,7 @@ class Vllm:
         """Load a model and start its engine; blocks. Raises what vLLM raises, mostly ValueError and RuntimeError."""
         load = Load()
         arguments = _arguments(name, source, options)
-        llm = AsyncLLM.from_engine_args(arguments, stat_loggers=[lambda config, index=0: _Gauge(load)])
+        llm = _Llm.from_engine_args(arguments, stat_loggers=[lambda config, index=0: _Gauge(load)])
         random.seed()  # vLLM seeds the generator of the whole process
         parser = None
         if options.tool_parser is not None:
@@ -239,7 +247,9 @@ def _arguments(name: str, source: Source, options: VllmOptions) -> Any:
         trust_remote_code=False,
         # Of the libraries, llguidance alone bounds the work of a step: with xgrammar 0.2, a pattern such as
         # (a*)*(a*)* takes over a second for each token after 50, which stops every request of the engine.
-        structured_outputs_config={"backend": "guidance"},
+        structured_outputs_config={"backend": "guidance", "disable_any_whitespace": True},
+        additional_config=Tether(),
+        use_tqdm_on_load=False,
         enable_log_requests=False,
         disable_log_stats=True,
         **{name: value for name, value in given.items() if value is not None},

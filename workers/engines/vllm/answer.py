@@ -6,9 +6,11 @@ import msgspec
 
 from gateway.contract.events import Choice, TextDelta, TextOutput, TokenLogprob, ToolCallDelta
 from workers.engine import EngineError, RefusedInput, Run
-from workers.engines.vllm.formats import fits
+from workers.engines.vllm.checks import fits
 from workers.engines.vllm.logprobs import prompt_logprobs, token_logprobs
 from workers.engines.vllm.shapes import Draw, Reader, Step, StepChoice
+
+UNFIT = "No text can fit the format that was asked for, or the format is too complex."
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,7 +116,7 @@ class Answer:
 
     def _failure(self, reason: str) -> EngineError | RefusedInput:
         if reason == "error" and self._draw.constraint is not None:
-            return RefusedInput("No text can fit the format that was asked for, or it is too complex.")
+            return RefusedInput(UNFIT)
         return EngineError("The engine gave the request up.")
 
     def _check(self, choice: _ChoiceSoFar) -> None:
@@ -122,7 +124,7 @@ class Answer:
         constraint = self._draw.constraint
         text = "".join(choice.texts) or "".join(call.arguments for call in choice.calls.values())
         if constraint is not None and not (len(choice.calls) > 1 or fits(constraint, text)):
-            raise EngineError("The format is too complex: the answer broke off before it fitted.")
+            raise RefusedInput(UNFIT)
 
     def whole(self) -> TextOutput:
         """Answer everything, when the last step has come."""

@@ -27,7 +27,8 @@ class VllmEngine:
 
     def __init__(self, models_dir: Path) -> None:
         self._models_dir = models_dir
-        self._model: Served | None = None
+        self.model: Served | None = None
+        """The loaded model; None before and after."""
         self._options = VllmOptions()
         self._live = 0  # sequences handed to the engine and not yet back
 
@@ -48,12 +49,12 @@ class VllmEngine:
             except _LOAD_ERRORS as error:
                 report(model.name, ModelState(state="failed", detail=_in_short(error)))
                 return
-            self._model, self._options = served, options
+            self.model, self._options = served, options
             report(model.name, ModelState(state="ready", context_tokens=served.context_tokens))
 
     def capacity(self) -> int:
         """Say how many more sequences fit: by number, and by KV memory if they are like those that run."""
-        model = self._model
+        model = self.model
         if model is None or model.dead:
             return 0
         free = self._options.max_num_seqs - self._live
@@ -67,7 +68,7 @@ class VllmEngine:
 
     async def run(self, run: Run) -> Output:
         """Execute one request. Raises RefusedInput, EngineError or EngineLost."""
-        model, given = self._model, run.input
+        model, given = self.model, run.input
         if model is None:
             raise EngineLost("No model is loaded.")
         if not isinstance(given, ChatInput | CompletionInput | EmbeddingInput):
@@ -91,14 +92,14 @@ class VllmEngine:
 
     def failure(self) -> Exception | None:
         """Say that the engine has died."""
-        if self._model is not None and self._model.dead:
+        if self.model is not None and self.model.dead:
             return EngineLost("vLLM's engine has died")
         return None
 
     async def unload(self) -> None:
         """Stop the engine and its processes."""
-        if self._model is not None:
-            model, self._model = self._model, None
+        if self.model is not None:
+            model, self.model = self.model, None
             await asyncio.to_thread(model.stop)
 
 
@@ -109,7 +110,7 @@ def _start(models_dir: Path, name: str, source: Source, options: VllmOptions) ->
             make_tiny(models_dir, [source.tiny])
         except UnknownTinyModel as error:
             raise BadModel(str(error)) from None
-    prepare(source)
+    prepare(source, options)
     from workers.engines.vllm.adapter import Vllm
 
     return Vllm.start(name, source, options)
@@ -126,5 +127,6 @@ async def _all_of(loading: "asyncio.Future[Served]") -> Served:
 
 
 def _in_short(error: Exception) -> str:
+    """Say in a line why a model does not load; pydantic's errors name the field in their second line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__
+    return f"{type(error).__name__}: {' '.join(lines[:3])[:500]}" if lines else type(error).__name__

@@ -3,7 +3,7 @@
 import os
 from importlib import metadata
 
-from workers.engines.vllm.options import Source
+from workers.engines.vllm.options import Source, VllmOptions
 
 
 def on_processor() -> bool:
@@ -15,7 +15,7 @@ def on_processor() -> bool:
     return True
 
 
-def prepare(source: Source) -> None:
+def prepare(source: Source, options: VllmOptions) -> None:
     """Set what vLLM, torch and the Hugging Face libraries are to find, in this process and its children."""
     settings = {
         "VLLM_NO_USAGE_STATS": "1",  # without it vLLM reports home
@@ -23,14 +23,20 @@ def prepare(source: Source) -> None:
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "TOKENIZERS_PARALLELISM": "false",
-        "VLLM_LOGGING_LEVEL": "WARNING",
-        "VLLM_REGEX_COMPILATION_TIMEOUT_S": "2",
+        "VLLM_LOGGING_LEVEL": "ERROR",  # its warnings show what callers wrote
+        "TRANSFORMERS_VERBOSITY": "error",
+        "LLGUIDANCE_LOG_LEVEL": "0",
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a worker has threads, and its event loop must not be copied
     }
     if source.local:
         settings |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     if on_processor():
         # The engine's process runs the model itself instead of one more process: 0.7 GB less.
         settings["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    if options.enforce_eager:
+        # Even then torch compiles a few functions at their first use, such as the ranks of log-probabilities:
+        # 18 s on a processor, in which nobody is served, and a failure where there is no C++ compiler.
+        settings["TORCHDYNAMO_DISABLE"] = "1"
     if source.tiny:
         settings["OMP_NUM_THREADS"] = "1"  # a tiny model is slower on more
     os.environ.update(settings)

@@ -6,7 +6,6 @@ Grammars come from callers, so they are hostile until shown otherwise. The engin
 sees it.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -141,20 +140,3 @@ def _skip(pattern: str, sign: str, at: int) -> int:
     while at < len(pattern) and pattern[at] != "]":
         at += 2 if pattern[at] == "\\" else 1
     return at + 1
-
-
-def fits(constraint: Constraint, text: str) -> bool:
-    """Say whether a finished answer keeps to its constraint, as far as that can be told at once.
-
-    A grammar that runs out of its budget within an answer lets it end early, and says so nowhere.
-    """
-    match constraint.kind:
-        case "json" | "json_object":
-            try:
-                json.loads(text)
-            except ValueError:
-                return False
-            return True
-        case "choice":
-            return text in constraint.value
-    return True

@@ -47,7 +47,7 @@ class VllmOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 TINY_DEFAULTS: dict[str, Any] = {
     "dtype": "float32",
     "max_num_seqs": 32,
-    "kv_cache_memory_bytes": 64 * 1024 * 1024,
+    "kv_cache_memory_bytes": 128 * 1024 * 1024,
     "enforce_eager": True,
 }
 """What suits a model of a few megabytes on a processor: no compilation, and little memory set aside."""

@@ -1,0 +1,89 @@
+"""Drives the vLLM engine as a worker does: one run for each request, what it sends kept in a list."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gateway.contract.events import Frame, TextDelta, TextOutput, VectorOutput
+from gateway.contract.ids import new_request_id
+from gateway.contract.inputs import INPUT_TYPES
+from gateway.contract.pools import ModelState, ServedModel
+from gateway.contract.request import Request
+from gateway.contract.tasks import Task
+from workers.engine import Run
+from workers.engines.vllm.engine import VllmEngine
+
+HELLO = [{"role": "user", "content": "hello there"}]
+PATIENCE_S = 60.0
+
+
+class Attempt:
+    """One request on its way."""
+
+    def __init__(self, engine: VllmEngine, task: Task, *, stream: bool, given: dict[str, Any]) -> None:
+        self.frames: list[Frame] = []
+        request = Request(new_request_id(), 1, "m", task, b"", 1, stream=stream)
+        self.run = Run(
+            request, msgspec.convert(given, INPUT_TYPES[task]), 1, lambda _, frame: self.frames.append(frame)
+        )
+        self.task = asyncio.ensure_future(engine.run(self.run))
+
+    @property
+    def deltas(self) -> list[TextDelta]:
+        """The pieces of text sent so far."""
+        return [frame.event for frame in self.frames if isinstance(frame.event, TextDelta)]
+
+    async def text(self) -> TextOutput:
+        """Wait for the answer of a chat or completion."""
+        output = await asyncio.wait_for(self.task, PATIENCE_S)
+        assert isinstance(output, TextOutput)
+        return output
+
+    async def vectors(self) -> VectorOutput:
+        """Wait for embeddings."""
+        output = await asyncio.wait_for(self.task, PATIENCE_S)
+        assert isinstance(output, VectorOutput)
+        return output
+
+    async def produced(self, tokens: int) -> None:
+        """Wait until so many tokens are counted."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.run.units.output_tokens < tokens:  # noqa: ASYNC110 (units are plain numbers)
+                await asyncio.sleep(0.002)
+
+
+class Driver:
+    """A loaded engine."""
+
+    def __init__(self, engine: VllmEngine) -> None:
+        self.engine = engine
+
+    def chat(self, *, stream: bool = False, **given: Any) -> Attempt:
+        """Start a chat."""
+        return Attempt(self.engine, "chat", stream=stream, given={"messages": HELLO} | given)
+
+    def complete(self, *, stream: bool = False, **given: Any) -> Attempt:
+        """Start a completion."""
+        return Attempt(self.engine, "completion", stream=stream, given=given)
+
+    def embed(self, **given: Any) -> Attempt:
+        """Start an embedding."""
+        return Attempt(self.engine, "embedding", stream=False, given=given)
+
+
+@asynccontextmanager
+async def serving(models_dir: Path, name: str, tasks: list[Task], **options: Any) -> AsyncIterator[Driver]:
+    """Load a tiny model for the length of a block."""
+    engine = VllmEngine(models_dir)
+    states: list[ModelState] = []
+    model = ServedModel(name=name, tasks=tasks, source=f"tiny:{name}", options=options)
+    await engine.load([model], lambda _, state: states.append(state))
+    assert [state.state for state in states] == ["loading", "ready"], states
+    try:
+        yield Driver(engine)
+    finally:
+        await engine.unload()
