@@ -45,6 +45,7 @@ class InMemory:
 
     def __init__(self) -> None:
         self._queues = MemoryQueues()
+        self.state = self._queues.state
 
     def gateway(self, pool: str = POOL) -> GatewaySide:
         return self._queues.pool(pool)
