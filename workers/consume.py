@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from gateway.contract.pools import WorkerStatus
-from gateway.queues.port import QueueUnavailable, WorkerSide
+from gateway.queues.port import QueueUnavailable, Taken, WorkerSide
 from workers.engine import Engine
 from workers.run import Runner
 from workers.waiting import Backoff, happens_within
@@ -18,14 +18,26 @@ FULL_S = 0.25
 
 
 class Consumer:
-    """Takes what its engine has room for, and keeps the leases of what it holds."""
+    """Takes what its engine has room for, and keeps the leases of what it holds.
+
+    A request on its last attempt runs while nothing else does that is on its last: a request that kills its
+    workers would otherwise take down, attempt by attempt, all those that happen to be taken with it.
+    """
 
     def __init__(
-        self, queue: WorkerSide, engine: Engine, runner: Runner, *, max_concurrency: int, take_wait_s: float
+        self,
+        queue: WorkerSide,
+        engine: Engine,
+        runner: Runner,
+        *,
+        attempts: int,
+        max_concurrency: int,
+        take_wait_s: float,
     ) -> None:
         self._queue = queue
         self._engine = engine
         self._runner = runner
+        self._last_attempt = max(2, attempts)
         self._max_concurrency = max_concurrency
         self._take_wait_s = take_wait_s
 
@@ -45,12 +57,27 @@ class Consumer:
             if taken and stopping.is_set():
                 await self._return([item.request.id for item in taken])
                 return
+            last = [item for item in taken if item.attempt >= self._last_attempt]
             for item in taken:
-                self._runner.start(item)
+                if item.attempt < self._last_attempt:
+                    self._runner.start(item)
             await asyncio.sleep(0)  # every task takes its first step, so that the engine knows how full it is
+            if last:
+                await self._try_one(last, stopping)
+
+    async def _try_one(self, last: Sequence[Taken], stopping: asyncio.Event) -> None:
+        """Give back all but one of those on their last attempt, and take no more until that one has ended."""
+        one, *others = last
+        log.info("take.last_attempt", request_id=one.request.id, attempt=one.attempt, given_back=len(others))
+        if others:
+            await self._return([item.request.id for item in others])
+        self._runner.start(one)
+        while self._runner.held.get(one.request.id) == one.attempt and not stopping.is_set():
+            self._runner.freed.clear()
+            await happens_within(self._runner.freed, FULL_S)
 
     async def _return(self, request_ids: Sequence[str]) -> None:
-        """Give back what came too late; where that fails, their leases will be over soon."""
+        """Give back what is not to be run now; where that fails, its leases run out."""
         try:
             await self._queue.give_back(request_ids)
         except QueueUnavailable as error:

@@ -81,6 +81,7 @@ class Worker:
             self._queue,
             engine,
             runner,
+            attempts=spec.attempts,
             max_concurrency=settings.max_concurrency,
             take_wait_s=settings.take_wait_s,
         )

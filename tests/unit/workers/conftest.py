@@ -150,7 +150,7 @@ class Pool:
     async def until(self, true: Callable[[], bool]) -> None:
         """Wait until something is so."""
         async with asyncio.timeout(WITHIN_S):
-            while not true():  # noqa: ASYNC110
+            while not true():
                 await asyncio.sleep(0.002)
 
     async def status(self, name: str = "w1") -> WorkerStatus | None:
@@ -161,7 +161,7 @@ class Pool:
         """Wait until all models are ready on these workers, on `w1` by default."""
         async with asyncio.timeout(WITHIN_S):
             for name in names or ("w1",):
-                while not _all_ready(await self.status(name)):  # noqa: ASYNC110
+                while not _all_ready(await self.status(name)):
                     await asyncio.sleep(0.005)
 
     async def stop(self) -> None:
