@@ -11,6 +11,10 @@ from gateway.errors import Unavailable
 from gateway.ledger.admission import Admission, Opening
 from tests.ledger.till import HOLD, Till, opened
 
+SESSIONS = (
+    "select pid from pg_stat_activity where application_name = 'faregate admission' and datname = current_database()"
+)
+
 
 @pytest.fixture
 async def till(module_database_url: str) -> AsyncIterator[Till]:
@@ -28,11 +32,16 @@ async def accounts_locked(till: Till) -> AsyncIterator[None]:
     await other.close()
 
 
+async def end_sessions(till: Till) -> None:
+    """Let Postgres end the sessions of admission, as a restart does."""
+    assert await till.db.fetch(SESSIONS.replace("pid", "pg_terminate_backend(pid)", 1))
+
+
 async def in_postgres(till: Till, waiting: int = 1) -> None:
     """Return when that many sessions of admission wait for a lock."""
-    query = "select count(*) from pg_stat_activity where application_name = 'faregate admission' and wait_event_type = 'Lock'"
+    query = f"{SESSIONS} and wait_event_type = 'Lock'"
     async with asyncio.timeout(5):
-        while await till.db.fetchval(query) < waiting:
+        while len(await till.db.fetch(query)) < waiting:
             await asyncio.sleep(0.01)
 
 
@@ -73,9 +82,7 @@ async def test_a_session_that_is_ended_under_way_is_a_503_and_the_next_call_goes
     async with accounts_locked(till):
         calls = [asyncio.create_task(till.admit(payer)) for _ in range(3)]
         await in_postgres(till)
-        await till.db.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'faregate admission'"
-        )
+        await end_sessions(till)
         ends = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(end) for end in ends] == [Unavailable] * 3
     assert len({id(end) for end in ends}) == 3
@@ -86,9 +93,7 @@ async def test_a_session_that_is_ended_under_way_is_a_503_and_the_next_call_goes
 async def test_a_session_that_was_ended_while_nobody_called_is_not_noticed(till: Till) -> None:
     payer = await till.payer(10 * HOLD)
     await till.admit(payer)
-    await till.db.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'faregate admission'"
-    )
+    await end_sessions(till)
     await asyncio.sleep(0.1)
     await till.admit(payer)
 

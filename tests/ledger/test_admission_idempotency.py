@@ -25,7 +25,7 @@ async def send(till: Till, payer: tuple[int, int], *, body: bytes = BODY, key: s
 
 @pytest.mark.parametrize("company", [0, 3])
 async def test_the_table_of_idempotency(till: Till, company: int) -> None:
-    """Same body: a conflict while in flight, then a replay. Other body: refused. Other account or API key: independent."""
+    """Same body: a conflict in flight, then a replay. Other body: refused. Other account or API key: independent."""
     payer, stranger = await till.payer(10 * HOLD), await till.payer(10 * HOLD)
     colleague = (payer[0], await till.key(payer[0]))
     rich = await till.payer(100 * HOLD)

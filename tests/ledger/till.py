@@ -96,7 +96,7 @@ class Till:
 
     async def broken_books(self) -> list[str]:
         """Name the statements about money that do not hold: I2 to I6, I13, and what counts against budgets."""
-        return [name for name, query in _BOOKS.items() if await self.db.fetchval(query)]
+        return [name for name, query in _BOOKS.items() if await self.db.fetch(query)]
 
 
 def opened(payer: tuple[int, int], hold: int = HOLD, **fields: Any) -> Opening:
@@ -134,26 +134,40 @@ def ended(request_id: str, charge: int = HOLD, **fields: Any) -> Ending:
 
 _EMPTY = """
 set session_replication_role = replica;
-truncate account, api_key, open_request, request_payload, request_output, idempotency, usage, usage_rollup, ledger_entry;
+truncate account, api_key, open_request, request_payload, request_output, idempotency, usage, usage_rollup,
+  ledger_entry;
 set session_replication_role = origin;
 """
 
+# Queries that find what contradicts an invariant.
 _BOOKS = {
-    "I2 per account": "select exists (select from account where topped_up_nanos <> available_nanos + held_nanos + spent_nanos)",
-    "I2 per transaction": "select exists (select from ledger_entry group by transaction_id having sum(amount_nanos) <> 0)",
-    "I3": "select exists (select from account a where spent_nanos is distinct from"
-    " (select coalesce(-sum(amount_nanos), 0) from ledger_entry l where l.account_id = a.id and kind = 0))",
-    "I4": "select exists (select from usage u full join (select transaction_id as id, count(*) as n from ledger_entry where kind = 0"
-    " group by 1) l on l.id = u.id where l.n is distinct from 2 or u.id is null)",
-    "I5": "select exists (select from usage where charge_nanos not between 0 and hold_nanos)",
-    "I6": "select exists (select from account where available_nanos < -credit_limit_nanos)",
-    "I8": "select exists (select from account a where held_nanos is distinct from"
-    " (select coalesce(sum(hold_nanos), 0) from open_request o where o.account_id = a.id))",
-    "I13": "select exists (select from usage_rollup r full join (select account_id, api_key_id, count(*) as n,"
-    " sum(charge_nanos) as charge, sum(input_tokens) as tokens from usage group by 1, 2) u using (account_id, api_key_id)"
-    " group by account_id, api_key_id, u.n, u.charge, u.tokens"
-    " having (sum(r.requests), sum(r.charge_nanos), sum(r.input_tokens)) is distinct from (u.n, u.charge, u.tokens))",
-    "budgets": "select exists (select from api_key k where used_nanos is distinct from"
-    " (select coalesce(sum(hold_nanos), 0) from open_request o where o.api_key_id = k.id)"
-    " + (select coalesce(sum(charge_nanos), 0) from usage u where u.api_key_id = k.id))",
+    "I2 per account": """
+        select from account where topped_up_nanos <> available_nanos + held_nanos + spent_nanos""",
+    "I2 per transaction": """
+        select from ledger_entry group by transaction_id having sum(amount_nanos) <> 0""",
+    "I3": """
+        select from account a where spent_nanos is distinct from
+          (select coalesce(-sum(amount_nanos), 0) from ledger_entry l where l.account_id = a.id and kind = 0)""",
+    "I4": """
+        select from usage u full join
+          (select transaction_id as id, count(*) as n from ledger_entry where kind = 0 group by 1) l on l.id = u.id
+        where l.n is distinct from 2 or u.id is null""",
+    "I5": """
+        select from usage where charge_nanos not between 0 and hold_nanos""",
+    "I6": """
+        select from account where available_nanos < -credit_limit_nanos""",
+    "I8": """
+        select from account a where held_nanos is distinct from
+          (select coalesce(sum(hold_nanos), 0) from open_request o where o.account_id = a.id)""",
+    "I13": """
+        with u as (select api_key_id, count(*) as n, sum(charge_nanos) as charge, sum(input_tokens) as tokens
+          from usage group by 1),
+        r as (select api_key_id, sum(requests) as n, sum(charge_nanos) as charge, sum(input_tokens) as tokens
+          from usage_rollup group by 1)
+        select from u full join r using (api_key_id)
+        where (u.n, u.charge, u.tokens) is distinct from (r.n, r.charge, r.tokens)""",
+    "budgets": """
+        select from api_key k where used_nanos is distinct from
+          (select coalesce(sum(hold_nanos), 0) from open_request o where o.api_key_id = k.id)
+          + (select coalesce(sum(charge_nanos), 0) from usage u where u.api_key_id = k.id)""",
 }
