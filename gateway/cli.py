@@ -80,9 +80,6 @@ def main() -> None:
         sys.exit(1)
     except click.Abort:
         _end("interrupted", 130)
-    except BrokenPipeError:  # whoever read the output has had enough, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(128 + signal.SIGPIPE)
     sys.exit(code if isinstance(code, int) else 0)
 
 
