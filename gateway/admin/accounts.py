@@ -7,7 +7,8 @@ from litestar.di import NamedDependency
 from litestar.params import JSONBody, PathParameter, QueryParameter
 
 from gateway.admin.bodies import AccountList, Adjust, CreateAccount, CreditLimit, TopUp
-from gateway.ledger.accounts import MAX_PAGE, Account, Accounts, NewAccount
+from gateway.ledger.accounts import MAX_PAGE, Accounts, NewAccount
+from gateway.ledger.records import Account
 
 AccountId = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
 After = Annotated[int, QueryParameter(ge=0, le=2**63 - 1, description="The last id of the page before.")]

@@ -7,9 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from gateway.db.accounts import AccountKind
-from gateway.ledger.accounts import Account
-from gateway.ledger.keys import Key
+from gateway.ledger.records import Account, AccountKind, Key
 
 PRINTABLE = r"^(?![\s\S]*[\x00-\x1f\x7f])"
 """No control characters: names and reasons are printed in terminals, tables and logs."""

@@ -8,7 +8,8 @@ from litestar.params import JSONBody, PathParameter, QueryParameter
 
 from gateway.admin.accounts import After, Limit
 from gateway.admin.bodies import Budget, CreateKey, KeyList
-from gateway.ledger.keys import Issued, Key, Keys, NewKey
+from gateway.ledger.keys import Keys, NewKey
+from gateway.ledger.records import Issued, Key
 
 KeyId = Annotated[int, PathParameter(ge=1, le=2**63 - 1)]
 OfAccount = Annotated[

@@ -5,7 +5,7 @@ import click
 from gateway.admin.bodies import AccountList, Adjust, CreateAccount, CreditLimit, TopUp
 from gateway.commands.client import AdminApi, System, system_command
 from gateway.commands.output import SIGNED_USD, USD, dollars, print_json, print_table
-from gateway.ledger.accounts import Account
+from gateway.ledger.records import Account
 
 ACCOUNT_ID = click.argument("account_id", metavar="ID", type=click.IntRange(min=1))
 MONEY_HEADS = ("available", "held", "spent", "topped up", "credit limit")

@@ -7,7 +7,7 @@ import click
 from gateway.admin.bodies import CreateKey, KeyList
 from gateway.commands.client import AdminApi, System, system_command
 from gateway.commands.output import USD, dollars, print_json, print_table
-from gateway.ledger.keys import Issued, Key
+from gateway.ledger.records import Issued, Key
 
 PAGE = 1000
 

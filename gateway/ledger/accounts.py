@@ -6,7 +6,6 @@ adjustment took back, so that it always equals available + held + spent.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID, uuid4
 
 import msgspec
@@ -14,9 +13,10 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from gateway.db.accounts import MOST_NANOS, AccountKind, account, api_key
+from gateway.db.accounts import MOST_NANOS, account, api_key
 from gateway.db.ledger import LEDGER_KINDS, OUTSIDE, LedgerKind, ledger_entry
 from gateway.errors import Conflict, InvalidRequest, NotFound, Unprocessable
+from gateway.ledger.records import Account, AccountKind
 from gateway.ledger.revisions import next_keys_revision
 from gateway.ledger.transaction import transaction
 from gateway.money import usd_text
@@ -25,21 +25,6 @@ _MOST = f"at most ${usd_text(MOST_NANOS)}"
 
 MAX_PAGE = 1000
 """The most accounts or keys that one list answers."""
-
-
-class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """An account as it stands."""
-
-    id: int
-    name: str
-    kind: AccountKind
-    credit_limit_nanos: int
-    topped_up_nanos: int
-    available_nanos: int
-    held_nanos: int
-    spent_nanos: int
-    suspended_at: datetime | None
-    created_at: datetime
 
 
 class NewAccount(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from gateway.db.accounts import account, api_key
 from gateway.errors import InvalidRequest, NotFound, TooManyRequests
 from gateway.ledger.accounts import MAX_PAGE
+from gateway.ledger.records import Issued, Key
 from gateway.ledger.revisions import next_keys_revision
 from gateway.ledger.transaction import transaction
 from gateway.money import MAX_NANOS
@@ -26,21 +27,6 @@ MAX_LIVE_KEYS = 100_000
 _SHOWN = [column for column in api_key.c if column.name not in {"hash", "revision"}]
 
 
-class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """An API key as it stands, without what would let anyone use it."""
-
-    id: int
-    account_id: int
-    name: str
-    prefix: str
-    budget_nanos: int | None
-    used_nanos: int
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    created_at: datetime
-    last_used_at: datetime | None
-
-
 class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key to be made. Without a budget the account alone is the limit."""
 
@@ -48,12 +34,6 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     budget_nanos: int | None = None
     expires_at: datetime | None = None
-
-
-class Issued(Key, frozen=True, kw_only=True):
-    """A new key with all of its characters, the only time that they are shown."""
-
-    key: str
 
 
 def hash_of(secret: str) -> bytes:

@@ -14,10 +14,11 @@ from gateway.contract.states import Outcome, Reason
 from gateway.contract.tasks import Task
 from gateway.contract.units import Units
 from gateway.db.session import slow_engine
-from gateway.ledger.accounts import Account, Accounts, NewAccount
+from gateway.ledger.accounts import Accounts, NewAccount
 from gateway.ledger.admission import Admission, Opening
 from gateway.ledger.books.verify import Books
-from gateway.ledger.keys import Issued, Keys, NewKey
+from gateway.ledger.keys import Keys, NewKey
+from gateway.ledger.records import Account, Issued
 from gateway.ledger.settlement import Ending, Settlement
 from gateway.pricing.policy import OutcomePolicy
 from gateway.pricing.price import PriceComponent, PriceVersion

@@ -11,9 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.db.session import HotSession, slow_engine
 from gateway.errors import InvalidRequest, NotFound, Unavailable
-from gateway.ledger.accounts import Account, Accounts, NewAccount
+from gateway.ledger.accounts import Accounts, NewAccount
 from gateway.ledger.keyring import LOOK_UPS_PER_S, Keyring
 from gateway.ledger.keys import Keys, NewKey
+from gateway.ledger.records import Account
 
 
 @pytest.fixture
