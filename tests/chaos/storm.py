@@ -7,13 +7,18 @@ import time
 import msgspec
 
 from tests.chaos.drain import Verdict, drain, verify_books
-from tests.chaos.faults import ROLES, Fault, fenced, kill, pause
+from tests.chaos.faults import ROLES, Fault, fenced, kill, pause, until
 from tests.chaos.traffic import Memory, Traffic
 from tests.system import System
 
 SUBMITTERS, CALLERS, READERS = 8, 12, 6
 MOST_AT_ONCE = 512
 """What one worker has under way at most, and so what one fault can make run again (I9)."""
+
+
+GAP_S = (0.2, 0.8)
+"""From the first answer after a fault to the next fault."""
+ANSWERS = 3
 
 
 class Storm(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +41,7 @@ async def storm(system: System, key: str, *, seconds: float, seed: int = 1) -> S
     fenced_before = fenced(system)
     traffic = Traffic(system.base_url, key, seed)
     traffic.start(submit=SUBMITTERS, call=CALLERS, stream=READERS)
-    faults = await _break(system, seconds, random.Random(seed))
+    faults = await _break(system, traffic, seconds, random.Random(seed))
     await asyncio.sleep(1)
     await traffic.stop()
     drain_s = await drain(system)
@@ -50,14 +55,18 @@ async def storm(system: System, key: str, *, seconds: float, seed: int = 1) -> S
     )
 
 
-async def _break(system: System, seconds: float, chance: random.Random) -> list[Fault]:
-    """Go through the roles in an order drawn anew each time, a pause last; each is seen before the next is made."""
+async def _break(system: System, traffic: Traffic, seconds: float, chance: random.Random) -> list[Fault]:
+    """Go through the roles in an order drawn anew each time, a pause last.
+
+    Each fault is seen to happen, and falls on a system that answers again after the one before.
+    """
     end = time.monotonic() + seconds
     faults: list[Fault] = []
-    await asyncio.sleep(1)
     while time.monotonic() < end:
-        for role in chance.sample(ROLES, len(ROLES)):
-            faults.append(await kill(system, role, chance.randrange(8)))
-            await asyncio.sleep(chance.uniform(0.2, 0.8))
-        faults.append(await pause(system, chance.randrange(8)))
+        for role in [*chance.sample(ROLES, len(ROLES)), None]:
+            told = len(traffic.memory.told)
+            await until("callers are answered again", lambda told=told: len(traffic.memory.told) >= told + ANSWERS)
+            await asyncio.sleep(chance.uniform(*GAP_S))
+            which = chance.randrange(8)
+            faults.append(await (kill(system, role, which) if role else pause(system, which)))
     return faults
