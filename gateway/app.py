@@ -59,6 +59,8 @@ from gateway.version import VERSION
 
 log = structlog.get_logger()
 
+FIRST_LOOK_S = 5.0
+
 
 def process_name() -> str:
     """Name this process for others: replies are addressed by it, and it never comes twice."""
@@ -121,6 +123,7 @@ class Parts:
     @contextlib.asynccontextmanager
     async def running(self, _: Litestar) -> AsyncIterator[None]:
         """Run what goes on beside the calls, from the first call to the last."""
+        await self._first_look()
         stopping = asyncio.Event()
         tasks = [
             _guarded(name, work)
@@ -142,6 +145,13 @@ class Parts:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.close()
+
+    async def _first_look(self) -> None:
+        """Wait for keys and catalog, so that the first calls meet them; not for ever, since Postgres may be away."""
+        with contextlib.suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_S):
+                await self.keyring.refresh()
+                await self.catalog.refresh()
 
     async def _listen(self) -> None:
         """Open the reply channel as soon as Redis is there."""

@@ -193,7 +193,10 @@ def _answers(site: Site) -> bool:
 
 async def _check_redis(redis_url: str) -> None:
     """Raise StackError unless Redis answers: a gateway would wait for it in silence."""
-    queues = RedisQueues(redis_url)
+    try:
+        queues = RedisQueues(redis_url)
+    except ValueError as error:
+        raise StackError(f"--redis-url: {error}") from None
     try:
         await queues.pool("faregate").depth()
     except QueueUnavailable as error:

@@ -36,6 +36,8 @@ def resolve(snapshot: Snapshot, authentic: Authentic) -> Resolved:
     """
     call = authentic.call
     model = snapshot.models.get(call.model)
+    if model is None and snapshot.revision < 0:
+        raise Unavailable("The catalog could not be read yet; try again.", retry_after_s=1.0)
     if model is None:
         raise NotFound(
             "There is no such model. GET /v1/models lists those that can be called.",
