@@ -5,7 +5,7 @@ from msgspec import UNSET
 
 from gateway.commands.client import AdminApi, System, system_command
 from gateway.commands.output import dollars, print_json, print_table
-from gateway.reports.table import COLUMNS, Sums, UsageRow, UsageTable
+from gateway.reports.table import COLUMNS, UsageRow, UsageTable
 
 UNITS = {
     "input": "input_tokens",
@@ -62,7 +62,7 @@ def _text(row: UsageRow, column: str) -> str:
     return "" if value is UNSET else str(value)
 
 
-def _measures(sums: Sums, units: dict[str, str]) -> tuple[str, ...]:
+def _measures(sums: UsageRow, units: dict[str, str]) -> tuple[str, ...]:
     return (
         f"{sums.requests:,}",
         dollars(sums.charge_nanos),

@@ -28,12 +28,22 @@ MEASURES = (
 """What is summed, in the order of the columns. `latency_us` sums all phases of all requests."""
 
 
-class Sums(msgspec.Struct, frozen=True, kw_only=True):
-    """Measured quantities and their charge. `charge_usd` says `charge_nanos` as an exact decimal."""
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums of one group, or of all. Dimensions that were not asked for are absent."""
 
+    day: date | UnsetType = UNSET
+    hour: datetime | UnsetType = UNSET
+    account_id: int | UnsetType = UNSET
+    account_name: str | UnsetType = UNSET
+    key_id: int | UnsetType = UNSET
+    key_name: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    task: Task | UnsetType = UNSET
+    outcome: Outcome | UnsetType = UNSET
     requests: int = 0
     charge_nanos: int = 0
     charge_usd: str = "0"
+    """`charge_nanos` as an exact decimal of US dollars."""
     latency_us: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -47,20 +57,6 @@ class Sums(msgspec.Struct, frozen=True, kw_only=True):
     video_ms: int = 0
 
 
-class UsageRow(Sums, frozen=True, kw_only=True):
-    """The sums of one group. Dimensions that were not asked for are absent."""
-
-    day: date | UnsetType = UNSET
-    hour: datetime | UnsetType = UNSET
-    account_id: int | UnsetType = UNSET
-    account_name: str | UnsetType = UNSET
-    key_id: int | UnsetType = UNSET
-    key_name: str | UnsetType = UNSET
-    model: str | UnsetType = UNSET
-    task: Task | UnsetType = UNSET
-    outcome: Outcome | UnsetType = UNSET
-
-
 class UsageTable(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
     """A whole report. `from` and `to` are the hours it really covers."""
 
@@ -68,7 +64,7 @@ class UsageTable(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "
     to_at: datetime
     group_by: tuple[Dimension, ...]
     rows: list[UsageRow]
-    total: Sums
+    total: UsageRow
 
 
 COLUMNS: dict[Dimension, tuple[str, ...]] = {
@@ -83,7 +79,7 @@ COLUMNS: dict[Dimension, tuple[str, ...]] = {
 """Which columns each dimension fills."""
 
 
-def add_up(rows: list[UsageRow]) -> Sums:
+def add_up(rows: list[UsageRow]) -> UsageRow:
     """Add up rows, exactly."""
     sums = {name: sum(getattr(row, name) for row in rows) for name in MEASURES}
-    return Sums(**sums, charge_usd=usd_text(sums["charge_nanos"]))
+    return UsageRow(**sums, charge_usd=usd_text(sums["charge_nanos"]))
