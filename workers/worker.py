@@ -48,15 +48,25 @@ class Worker:
     async def run(self) -> Exit:
         """Work until drained, or until there is nothing to work with."""
         spec = await self._first_spec()
-        if spec is not None:
-            log.info("worker.starting", engine=spec.engine, models=[model.name for model in spec.models])
-            engine = make_engine(spec.engine, self._settings.models_dir)
+        engine = None if spec is None else await self._make_engine(spec)
+        if spec is not None and engine is not None:
             try:
                 await self._work(spec, engine)
             finally:
                 await engine.unload()
         log.info("worker.ended", exit=self._exit.name.lower())
         return self._exit
+
+    async def _make_engine(self, spec: PoolSpec) -> Engine | None:
+        """Import the engine; where its packages are missing say so, and wait a while before the next worker tries."""
+        log.info("worker.starting", engine=spec.engine, models=[model.name for model in spec.models])
+        try:
+            return make_engine(spec.engine, self._settings.models_dir)
+        except ImportError as error:
+            log.error("worker.engine_not_installed", engine=spec.engine, missing=error.name, detail=str(error))
+        if not await happens_within(self.stopping, FAILED_S):
+            self._exit = Exit.NOT_LOADED
+        return None
 
     async def _first_spec(self) -> PoolSpec | None:
         """Wait until a gateway says what the pool serves; None when told to stop before."""

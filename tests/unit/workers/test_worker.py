@@ -16,6 +16,7 @@ from gateway.queues.memory import MemoryQueues
 from tests.unit.workers.conftest import CHAT, LONG, POOL, SLOW, STREAM
 from workers import worker as worker_module
 from workers.engine import Report, Run
+from workers.engines import ENGINES
 from workers.outputs import Outputs
 from workers.run import Runner
 from workers.worker import Exit
@@ -78,6 +79,18 @@ async def test_a_worker_without_any_model_shows_why_and_exits_to_try_again(
     assert status is not None
     assert status.models["broken"].state == "failed"
     assert (await pool.queue.depth()).waiting == 1
+
+
+async def test_an_engine_that_is_not_installed_is_named_in_the_log(
+    pool: "Pool", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "FAILED_S", 0.2)
+    monkeypatch.setitem(ENGINES, "fake", "workers.engines.absent:Absent")
+    await pool.serve(CHAT)
+    with structlog.testing.capture_logs() as logs:
+        _, task = pool.start()
+        assert await task is Exit.NOT_LOADED
+    assert {"event": "worker.engine_not_installed", "engine": "fake"}.items() <= logs[1].items()
 
 
 async def test_draining_finishes_what_runs_and_leaves_the_rest_in_the_queue(pool: "Pool") -> None:
