@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from functools import partial
 from typing import Any
 
 from gateway.contract.events import Ended, Frame, encode_ended, encode_event, encode_frames
@@ -15,7 +14,7 @@ from gateway.queues.limits import LEASE_MS, MOST_AT_ONCE
 from gateway.queues.port import Beat, QueueUnavailable, Taken
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
-from gateway.queues.wire import Wire
+from gateway.queues.wire import ANSWER_S, ScriptMissing, Wire
 
 GRACE_S = 5.0
 """How much longer than asked a blocking command may take before its connection counts as lost."""
@@ -36,13 +35,18 @@ class RedisWorker:
         self._held = Held()
         self._unsure: set[str] = set()
         self._lease_ms = LEASE_MS
+        self._drained = False
+        self._sleeper: asyncio.Future[Any] | None = None
         self._apart: set[asyncio.Task[Any]] = set()
-        taking = (keys.queue, keys.jobs, keys.tags, keys.wake, keys.leases, keys.attempts)
-        self._run_take = partial(self._wire.run, script("take"), taking)
+        self._take_script = script("take")
+        self._take_keys = (keys.queue, keys.jobs, keys.tags, keys.wake, keys.leases, keys.attempts)
         self._finish_keys = (keys.settlements, keys.jobs, keys.leases, keys.attempts, keys.excused, keys.cancels)
 
     async def close(self) -> None:
-        """Close all connections. Leases that are left expire."""
+        """Close all connections, once what a cancelled taking left has been given back. Leases that are left expire."""
+        until_s = asyncio.get_running_loop().time() + GRACE_S
+        while self._apart and (left_s := until_s - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait(self._apart, timeout=left_s)
         await self._channels.close()
         await self._waiter.close()
         await self._wire.close()
@@ -57,55 +61,70 @@ class RedisWorker:
         return spec
 
     async def take(self, most: int, *, wait_s: float) -> list[Taken]:
-        """Take up to `most` requests under lease, waiting without polling up to `wait_s` for the first."""
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + wait_s
-        while True:
-            taken = await self._take_kept(most)
-            left_s = until_s - loop.time()
-            if taken or left_s <= 0:
-                return taken
-            await self._woken(left_s)
+        """Take up to `most` requests under lease, waiting without polling up to `wait_s` for the first.
 
-    async def _take_kept(self, most: int) -> list[Taken]:
-        """Take; when cancelled meanwhile, give back what came."""
-        task = self._keep(self._take(most))
+        Where the last taking emptied the queue, whatever came since has left a wake-up, so that is what is asked
+        for. A taking that is cancelled gives back what comes of it.
+        """
+        loop = asyncio.get_running_loop()
+        most = min(most, MOST_AT_ONCE)
+        until_s = loop.time() + wait_s
+        if not self._drained or wait_s <= 0:
+            taken = await self._undisturbed(self._take(most), ANSWER_S + GRACE_S)
+            if taken or wait_s <= 0:
+                return taken
+        while (left_s := until_s - loop.time()) > 0:
+            taken = await self._undisturbed(self._sleep(most, left_s), left_s + GRACE_S)
+            if taken:
+                return taken
+        return []
+
+    async def _undisturbed(self, taking: Coroutine[Any, Any, list[Taken]], timeout_s: float) -> list[Taken]:
+        """Wait for a taking, and see to what comes of it when the waiting ends before."""
+        task = self._keep(taking)
         try:
-            return await asyncio.shield(task)
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            task.add_done_callback(self._return)
+            self._waiter.reset()
+            raise QueueUnavailable("Redis does not answer") from None
         except asyncio.CancelledError:
             task.add_done_callback(self._return)
+            self._keep(self._quietly(self._unblock()))
             raise
 
     async def _take(self, most: int) -> list[Taken]:
-        answer = await self._run_take(min(most, MOST_AT_ONCE), self._lease_ms)
-        if not answer:
-            return []
-        taken_us = answer[0]
-        taken = [Taken(decode_request(answer[i]), answer[i + 1], taken_us) for i in range(1, len(answer), 2)]
+        return self._taken(most, await self._wire.run(self._take_script, self._take_keys, most, self._lease_ms))
+
+    async def _sleep(self, most: int, left_s: float) -> list[Taken]:
+        """Wait for the wake-up and take at once: three commands in one write, so being woken costs one round trip."""
+        call, keys = self._waiter.call, self._take_keys
+        self._sleeper = call("CLIENT", "ID")
+        wake = call("BLPOP", self._keys.wake, max(round(left_s, 3), 0.01))
+        take = call("EVALSHA", self._take_script.sha, len(keys), *keys, most, self._lease_ms)
+        try:
+            await asyncio.gather(self._sleeper, wake, take)
+        except ScriptMissing:
+            return await self._take(most)
+        finally:
+            self._sleeper = None
+        return self._taken(most, take.result())
+
+    def _taken(self, most: int, answer: list[Any]) -> list[Taken]:
+        self._drained = len(answer) < 1 + 2 * most
+        taken = [Taken(decode_request(answer[i]), answer[i + 1], answer[0]) for i in range(1, len(answer), 2)]
         self._held.add(taken)
         return taken
+
+    async def _unblock(self) -> None:
+        """Wake this worker's own blocked command, so that nothing is taken for nobody later on."""
+        if self._sleeper is not None:
+            await self._wire.call("CLIENT", "UNBLOCK", await asyncio.shield(self._sleeper))
 
     def _return(self, task: asyncio.Task[list[Taken]]) -> None:
         if not task.cancelled() and task.exception() is None and task.result():
             self._keep(self._quietly(self.give_back([taken.request.id for taken in task.result()])))
-
-    async def _woken(self, left_s: float) -> None:
-        """Wait for the wake-up. One that comes after a cancellation is passed on."""
-        future = self._waiter.call("BLPOP", self._keys.wake, max(round(left_s, 3), 0.01))
-        try:
-            async with asyncio.timeout(left_s + GRACE_S):
-                await asyncio.shield(future)
-        except TimeoutError:
-            self._waiter.reset()
-            raise QueueUnavailable("Redis does not answer") from None
-        except asyncio.CancelledError:
-            future.add_done_callback(self._pass_on)
-            raise
-
-    def _pass_on(self, future: asyncio.Future[Any]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result() is not None:
-            keys = self._keys
-            self._keep(self._quietly(self._wire.run(script("pass_on"), (keys.queue, keys.wake))))
 
     @staticmethod
     async def _quietly(change: Coroutine[Any, Any, Any]) -> None:
@@ -211,9 +230,12 @@ class RedisWorker:
             call("PUBLISH", reply_channel(name), encode_frames(gathered)) for name, gathered in channels.items()
         ]
         sent += [self._log(request_id, gathered) for request_id, gathered in logs.items()]
-        for result in await asyncio.gather(*sent, return_exceptions=True):
-            if isinstance(result, BaseException):
-                raise result
+        if len(sent) == 1:
+            await sent[0]
+        else:
+            for result in await asyncio.gather(*sent, return_exceptions=True):
+                if isinstance(result, BaseException):
+                    raise result
 
     async def _log(self, request_id: str, frames: list[Frame]) -> None:
         arguments: list[int | bytes] = [frames[0].attempt, MOST_ENTRIES, KEEP_S]

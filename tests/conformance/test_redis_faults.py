@@ -157,7 +157,7 @@ async def test_an_end_whose_acknowledgement_was_lost_can_be_repeated(in_redis: I
     gateway, settler, worker = in_redis.gateway(), in_redis.settler(), RedisWorker(proxy.url, POOL)
     heard: list[Frame] = []
     await in_redis.listen("gateway", heard.append)
-    await gateway.enqueue(waiting(request(reply="gateway", keep=True), request(2)))
+    await gateway.enqueue(waiting(request(reply="gateway", keep=True), request()))
     first, second = await worker.take(2, wait_s=0)
     proxy.deaf = True
     finishing = asyncio.ensure_future(worker.finish([ended(first)]))
