@@ -27,7 +27,7 @@ COMMANDS = {
     "catalog": Entry("catalog", "Check, compare, apply and export catalog.yaml."),
     "usage": Entry("usage", "Show what was used and charged."),
     "books": Entry("books", "Verify that the books add up."),
-    "models": Entry("models", "List models; make tiny ones from code."),
+    "models": Entry("models", "Make tiny models of random weights from code."),
     "gateway": Entry("serve", "Run one gateway: the HTTP API."),
     "settler": Entry("serve", "Run one settler: charges what has ended, puts back what was lost."),
 }

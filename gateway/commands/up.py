@@ -44,7 +44,14 @@ def _catalog_file(named: Path | None) -> Path:
 
 
 @click.command("up")
-@click.option("--data", type=click.Path(path_type=Path), default="data", show_default=True, help="Where all data go.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    default="data",
+    envvar="FAREGATE_DATA",
+    show_default=True,
+    help="Where all data go.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 takes a free one.")
 @click.option("--engines", default=DEFAULT_ENGINES, show_default=True, help=f"Of {', '.join(ENGINES)}.")
