@@ -2,10 +2,11 @@
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -23,7 +24,7 @@ pytestmark = [
 
 PATIENCE_S = 120.0
 LOADER = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from gateway.contract.pools import ServedModel
 from workers.engines.vllm.engine import VllmEngine
@@ -31,12 +32,42 @@ from workers.engines.vllm.engine import VllmEngine
 async def main():
     engine = VllmEngine(Path(sys.argv[1]))
     model = ServedModel(name="tiny-llama", tasks=["chat"], source="tiny:tiny-llama")
-    await engine.load([model], lambda name, state: print(state.state, flush=True))
-    await asyncio.sleep(600)
+    loading = asyncio.create_task(engine.load([model], lambda name, state: print(state.state, flush=True)))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, loading.cancel)
+    await asyncio.wait([loading])
+    if not loading.cancelled():
+        await asyncio.sleep(600)
+    await engine.unload()
 
 if __name__ == "__main__":
     asyncio.run(main())
 """
+
+
+@contextmanager
+def loader(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """Run a process that loads a model and waits; killed with -9 at the end of the block."""
+    script = tmp_path / "loader.py"
+    script.write_text(LOADER)
+    environ = os.environ | {"PYTHONPATH": str(Path.cwd())}
+    worker = subprocess.Popen([sys.executable, script, tmp_path], stdout=subprocess.PIPE, text=True, env=environ)
+    assert worker.stdout is not None
+    try:
+        assert worker.stdout.readline() == "loading\n"
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+        worker.stdout.close()
+
+
+def await_core(pid: int) -> list[psutil.Process]:
+    """Wait for the engine's process, and answer it with any that helps it."""
+    until = time.monotonic() + PATIENCE_S
+    while not (born := [each for each in psutil.Process(pid).children(recursive=True) if is_core(each)]):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return born
 
 
 def core() -> psutil.Process:
@@ -73,28 +104,28 @@ async def test_a_slow_model_is_stopped_within_a_second_and_its_death_is_told(tmp
 @pytest.mark.parametrize("when", ["loading", "ready"])
 def test_nothing_stays_behind_when_the_worker_is_killed(tmp_path: Path, when: str) -> None:
     """vLLM's own processes would outlive it, each with the memory of its model."""
-    script = tmp_path / "loader.py"
-    script.write_text(LOADER)
-    environ = os.environ | {"PYTHONPATH": str(Path.cwd())}
-    worker = subprocess.Popen([sys.executable, script, tmp_path], stdout=subprocess.PIPE, text=True, env=environ)
-    assert worker.stdout is not None
-    try:
-        assert worker.stdout.readline() == "loading\n"
+    with loader(tmp_path) as worker:
+        assert worker.stdout is not None
         if when == "ready":
             assert worker.stdout.readline() == "ready\n"
-        until = time.monotonic() + PATIENCE_S
-        while not (born := [each for each in children(worker.pid) if is_core(each)]):
-            assert time.monotonic() < until
-            time.sleep(0.05)
-    finally:
-        worker.send_signal(signal.SIGKILL)
-        worker.wait()
+        born = await_core(worker.pid)
     _, alive = psutil.wait_procs(born, timeout=PATIENCE_S)  # it learns so when it has imported vLLM
     assert not alive
 
 
-def children(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
+@pytest.mark.parametrize("born", [False, True])
+def test_a_worker_told_to_stop_while_it_loads_goes_at_once(tmp_path: Path, born: bool) -> None:
+    """Whether it still imports vLLM, or the engine's process is there already."""
+    with loader(tmp_path) as worker:
+        if born:
+            engine = await_core(worker.pid)
+        else:
+            time.sleep(1)
+        at = time.monotonic()
+        worker.terminate()
+        worker.wait(PATIENCE_S)
+        assert time.monotonic() - at < 15
+        assert not born or not psutil.wait_procs(engine, timeout=5)[1]
 
 
 def is_core(process: psutil.Process) -> bool:

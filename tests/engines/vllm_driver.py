@@ -52,7 +52,7 @@ class Attempt:
     async def produced(self, tokens: int) -> None:
         """Wait until so many tokens are counted."""
         async with asyncio.timeout(PATIENCE_S):
-            while self.run.units.output_tokens < tokens:  # noqa: ASYNC110 (units are plain numbers)
+            while self.run.units.output_tokens < tokens:
                 await asyncio.sleep(0.002)
 
 

@@ -71,8 +71,11 @@ class _Generation:
         return step
 
     async def abort(self) -> Step | None:
-        await self._llm.abort(self._collector.request_id, internal=True)
-        rest: Step | None = self._collector.get_nowait()
+        try:
+            await self._llm.abort(self._collector.request_id, internal=True)
+            rest: Step | None = self._collector.get_nowait()
+        except EngineDeadError:
+            return None
         return rest
 
 

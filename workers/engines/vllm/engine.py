@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from gateway.contract.events import Output
@@ -11,15 +12,13 @@ from workers.engine import EngineLost, RefusedInput, Report, Run
 from workers.engines.vllm.embedding import embed
 from workers.engines.vllm.environment import prepare
 from workers.engines.vllm.generation import generate
+from workers.engines.vllm.loading import LOAD_ERRORS, load_apart
 from workers.engines.vllm.options import BadModel, Source, VllmOptions, options_of, source_of
 from workers.engines.vllm.shapes import Served
 from workers.tiny.models import UnknownTinyModel, make_tiny
 
 KV_FULL = 0.95
 """The share of the KV memory above which nothing more is taken: what runs still grows."""
-
-_LOAD_ERRORS = (ImportError, OSError, RuntimeError, ValueError, TypeError, LookupError, AssertionError)
-"""What vLLM raises for a model that it cannot load."""
 
 
 class VllmEngine:
@@ -42,11 +41,8 @@ class VllmEngine:
             try:
                 source = source_of(model, self._models_dir)
                 options = options_of(model, source)
-                loading = asyncio.ensure_future(
-                    asyncio.to_thread(_start, self._models_dir, model.name, source, options)
-                )
-                served = await _all_of(loading)
-            except _LOAD_ERRORS as error:
+                served = await load_apart(partial(_start, self._models_dir, model.name, source, options))
+            except LOAD_ERRORS as error:
                 report(model.name, ModelState(state="failed", detail=_in_short(error)))
                 return
             self.model, self._options = served, options
@@ -114,16 +110,6 @@ def _start(models_dir: Path, name: str, source: Source, options: VllmOptions) ->
     from workers.engines.vllm.adapter import Vllm
 
     return Vllm.start(name, source, options)
-
-
-async def _all_of(loading: "asyncio.Future[Served]") -> Served:
-    """Wait for a model even when told to stop: what has been started must be stopped again."""
-    try:
-        return await asyncio.shield(loading)
-    except asyncio.CancelledError:
-        served = await loading
-        await asyncio.to_thread(served.stop)
-        raise
 
 
 def _in_short(error: Exception) -> str:

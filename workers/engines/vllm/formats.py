@@ -52,16 +52,16 @@ def constraint_of(wanted: ResponseFormat | None) -> Constraint | None:
 
 def schema_constraint(schema: dict[str, Any], param: str) -> Constraint:
     """Make the constraint of a JSON schema. Raises RefusedInput for one that is too costly."""
+    for node in nodes_of(schema, param):
+        _check_node(node, param)
     text = msgspec.json.encode(schema).decode()
     if len(text) > MAX_SCHEMA_BYTES:
         raise RefusedInput(f"{param} is larger than {MAX_SCHEMA_BYTES // 1024} KiB.")
-    for node in _nodes(schema, param):
-        _check_node(node, param)
     return Constraint(kind="json", value=text)
 
 
-def _nodes(schema: dict[str, Any], param: str) -> Iterator[dict[str, Any]]:
-    """Walk all objects of a schema, without recursion: it may be deep."""
+def nodes_of(schema: dict[str, Any], param: str) -> Iterator[dict[str, Any]]:
+    """Walk all objects of a schema, without recursion: it may be deep. Raises RefusedInput below MAX_DEPTH."""
     level: list[Any] = [schema]
     for _ in range(MAX_DEPTH):
         yield from (node for node in level if isinstance(node, dict))

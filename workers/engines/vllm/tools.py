@@ -1,5 +1,6 @@
 """Tools: how a tool choice constrains the answer, and how the calls are read out of it."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import msgspec
 
 from gateway.contract.inputs import ChatInput, NamedTool, Tool
 from workers.engine import RefusedInput
-from workers.engines.vllm.formats import constraint_of, schema_constraint
+from workers.engines.vllm.formats import constraint_of, nodes_of, schema_constraint
 from workers.engines.vllm.scanner import CallScanner
 from workers.engines.vllm.shapes import Constraint, Piece, Reader
 
@@ -74,6 +75,8 @@ def plan_tools(given: ChatInput, *, can_parse: bool) -> ToolPlan:
         if choice not in (None, "none", "auto"):
             raise RefusedInput("tool_choice asks for a call, but tools is empty.")
         return ToolPlan(constraint=wanted)
+    for tool in tools:
+        deque(nodes_of(tool.function.parameters or {}, f"tools {tool.function.name}"), maxlen=0)
     if choice == "none":
         return ToolPlan(constraint=wanted)
     if isinstance(choice, NamedTool):
