@@ -108,7 +108,8 @@ class Parts:
             refreshed_at=lambda: min(self.keyring.refreshed_at, self.catalog.refreshed_at),
             queue_away=lambda: self.floor.queue_away,
         )
-        self.desk = Desk(self.way, self.watch, self.departures, self.metrics, settings.max_body_bytes)
+        self.blobs = LocalBlobs(settings.blob_dir)
+        self.desk = Desk(self.way, self.watch, self.departures, self.metrics, self.blobs, settings.max_body_bytes)
 
     def admin(self) -> Router:
         """Make the routes of the admin API."""
@@ -195,7 +196,7 @@ def create_app(settings: Settings) -> Front:
         "way": parts.way,
         "watch": parts.watch,
         "floor": parts.floor,
-        "blobs": LocalBlobs(settings.blob_dir),
+        "blobs": parts.blobs,
         "readiness": parts.readiness,
         "metrics": parts.metrics,
         "usage_report": parts.usage_report,

@@ -1,6 +1,8 @@
-"""Blobs in a local folder, written by workers under the name of their attempt."""
+"""Blobs in a local folder, written by workers under the name of their attempt: `yyyy/mm/dd/req_...-attempt.ext`."""
 
 import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gateway.errors import NotFound
@@ -22,3 +24,19 @@ class LocalBlobs:
         if not path.is_file():
             raise NotFound("This file is no longer kept.")
         return path
+
+    def prune(self, keep_s: int) -> int:
+        """Remove the folders of days that have been kept long enough; answers how many.
+
+        What lost attempts left there goes with them. A day is added, because a file lies under the day of its admission.
+        """
+        last = (datetime.now(UTC) - timedelta(seconds=keep_s) - timedelta(days=1)).strftime("%Y/%m/%d")
+        old = [day for day in self._days() if day.relative_to(self._folder).as_posix() < last]
+        for day in old:
+            for file in day.iterdir():
+                file.unlink(missing_ok=True)
+            day.rmdir()
+        return len(old)
+
+    def _days(self) -> Iterator[Path]:
+        return self._folder.glob("[0-9][0-9][0-9][0-9]/[0-9][0-9]/[0-9][0-9]")

@@ -13,6 +13,7 @@ import uvicorn
 import uvloop
 
 from gateway.app import create_app, is_away, process_name
+from gateway.blobs.local import LocalBlobs
 from gateway.catalog.snapshot import SnapshotSource
 from gateway.db.session import slow_engine
 from gateway.flow.settle import Settler
@@ -98,7 +99,8 @@ async def _settle(settings: Settings) -> None:
         settler=worker,
         snapshot=catalog.snapshot,
         is_away=is_away,
-        every_s=settings.sweep_s,
+        blobs=LocalBlobs(settings.blob_dir),
+        settings=settings,
     )
     await _first_snapshot(catalog, stopping)
     freeze_heap()

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 import msgspec
 from litestar.types import Receive, Scope, Send
 
-from gateway.contract.events import AudioDelta, TextDelta
+from gateway.blobs.local import LocalBlobs
+from gateway.contract.events import AudioDelta, MediaOutput, TextDelta
 from gateway.errors import FaregateError, InvalidRequest
 from gateway.flow.call import Call
 from gateway.flow.respond import Answer, respond
@@ -15,7 +16,7 @@ from gateway.flow.way import Placed, Way
 from gateway.http.answers import stream_headers
 from gateway.http.departures import Departures
 from gateway.http.errors import Headers, told
-from gateway.http.raw import Head, read_body, read_head, send_bytes, send_error
+from gateway.http.raw import Head, read_body, read_head, send_bytes, send_error, send_file
 from gateway.ledger.admission import Replay
 from gateway.metrics import Metrics
 
@@ -76,6 +77,7 @@ class Desk(msgspec.Struct, frozen=True):
     watch: Watch
     departures: Departures
     metrics: Metrics
+    blobs: LocalBlobs
     most_bytes: int
 
 
@@ -88,6 +90,7 @@ class Endpoint:
         self._watch = desk.watch
         self._departures = desk.departures
         self._metrics = desk.metrics
+        self._blobs = desk.blobs
         self._most_bytes = desk.most_bytes
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,7 +119,7 @@ class Endpoint:
         call, shape = self.family.read(head, scope, body)
         placed = await self._way.submit(call)
         if isinstance(placed, Replay):
-            await _send_whole(send, shape, await self._replayed(call, placed, shape))
+            await self._send_whole(send, shape, await self._replayed(call, placed, shape))
             return
         assert placed.box is not None
         self._departures.watch(placed, receive)
@@ -125,7 +128,7 @@ class Endpoint:
         else:
             answer = await self._way.answer(placed)
             self._metrics.answered(answer.model, answer.total_us, answer.charge_nanos)
-            await _send_whole(send, shape, answer)
+            await self._send_whole(send, shape, answer)
 
     async def _replayed(self, call: Call, replay: Replay, shape: Shape) -> Answer:
         if shape.stream:
@@ -169,7 +172,10 @@ class Endpoint:
         self._metrics.answered(answer.model, answer.total_us, answer.charge_nanos)
         return writer.end(answer)
 
-
-async def _send_whole(send: Send, shape: Shape, answer: Answer) -> None:
-    headers, body = shape.whole(answer)
-    await send_bytes(send, 200, headers, body)
+    async def _send_whole(self, send: Send, shape: Shape, answer: Answer) -> None:
+        headers, body = shape.whole(answer)
+        output = answer.output
+        if isinstance(output, MediaOutput) and output.blob:
+            await send_file(send, headers, self._blobs.path(output.blob))
+        else:
+            await send_bytes(send, 200, headers, body)

@@ -8,7 +8,8 @@ import msgspec
 from litestar import Litestar, MediaType, Request, Response, get
 from litestar.datastructures import State
 
-from gateway.http.native.bodies import DocumentedSubmitBody
+from gateway.contract.inputs import INPUT_TYPES
+from gateway.http.native.bodies import SubmitBody
 from gateway.http.openai.bodies import ChatBody, CompletionBody, EmbeddingBody, SpeechBody
 from gateway.version import VERSION
 
@@ -19,7 +20,7 @@ _HOT: Sequence[tuple[str, str, type, str]] = (
     ("/v1/completions", "Completion, streamed or whole", CompletionBody, "OpenAI"),
     ("/v1/embeddings", "Embeddings", EmbeddingBody, "OpenAI"),
     ("/v1/audio/speech", "Speech, streamed or whole", SpeechBody, "OpenAI"),
-    ("/v1/requests", "Submit a request of any task", DocumentedSubmitBody, "Native"),
+    ("/v1/requests", "Submit a request of any task", SubmitBody, "Native"),
 )
 """The endpoints served on bare ASGI, which Litestar cannot describe by itself."""
 
@@ -41,9 +42,11 @@ _REFUSALS = {
 def describe(app: Litestar) -> dict[str, Any]:
     """Give the OpenAPI 3.1 document: what Litestar knows of the typed endpoints, and the hot ones beside it."""
     document = app.openapi_schema.to_schema()
-    bodies, schemas = msgspec.json.schema_components([kind for _, _, kind, _ in _HOT], ref_template=_REFS)
+    kinds = [*(kind for _, _, kind, _ in _HOT), *INPUT_TYPES.values()]
+    bodies, schemas = msgspec.json.schema_components(kinds, ref_template=_REFS)
+    schemas[SubmitBody.__name__]["properties"]["input"] = {"anyOf": bodies[len(_HOT) :]}
     document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
-    for (path, summary, _, tag), body in zip(_HOT, bodies, strict=True):
+    for (path, summary, _, tag), body in zip(_HOT, bodies, strict=False):
         document["paths"].setdefault(path, {})["post"] = _operation(path, summary, tag, body)
     document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"key": []}]

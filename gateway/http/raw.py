@@ -3,7 +3,10 @@
 (Measured: a typed Litestar handler costs 0.05 CPU-ms more a request than an `@asgi` one.)
 """
 
+import asyncio
 import hashlib
+import os
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +19,7 @@ T = TypeVar("T")
 
 _encode = msgspec.json.encode
 MOST_KEY_CHARS = 255
+PIECE_BYTES = 256 * 1024
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -93,6 +97,16 @@ async def send_bytes(send: Send, status: int, headers: Headers, body: bytes) -> 
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def send_file(send: Send, headers: Headers, path: Path) -> None:
+    """Answer with a file, a piece at a time."""
+    with await asyncio.to_thread(path.open, "rb") as file:
+        headers.append((b"content-length", str(os.fstat(file.fileno()).st_size).encode()))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def send_json(send: Send, status: int, headers: Headers, value: Any) -> None:

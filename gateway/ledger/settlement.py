@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import asyncpg
@@ -21,14 +22,15 @@ KEEP_OUTPUT_S = 7 * 86400
 MOST_COUNT = 2**53
 """The most of any unit or phase that is believed; four centuries in microseconds."""
 
-_SETTLE = "select n, charge, hold from settle($1, $2, $3)"
-_SETTLE_ONE = "select charge, hold from settle_one($1, $2, $3)"
+_SETTLE = "select n, charge, hold from settle($1, $2, $3, $4)"
+_SETTLE_ONE = "select charge, hold from settle_one($1, $2, $3, $4)"
 _STILL_OPEN = "select id, price_version_id, hold_nanos from open_request where id = any ($1)"
 _SETTLED = (
     "select id, price_version_id, charge_nanos, hold_nanos, outcome, reason, attempt,"
     f" {', '.join(UNIT_NAMES)}, {', '.join(PHASE_COLUMNS)} from usage where id = any ($1)"
 )
 _FIXED_COLUMNS = 7
+_id = attrgetter("id")
 _OUTCOME_NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 _REASON_NUMBERS = {reason: number for number, reason in enumerate(REASONS)}
 
@@ -107,8 +109,11 @@ class Settlement:
         try:
             if len(endings) == 1:
                 return await self._settle_one(endings[0])
-            words = [_word(ending) for ending in endings if ending.output is not None or ending.detail]
-            rows = await self._session.fetch(_SETTLE, [_row(ending) for ending in endings], words, self._keep_output_s)
+            endings.sort(key=_id)
+            ids, versions = [ending.id[4:] for ending in endings], [ending.price_version_id for ending in endings]
+            rows = await self._session.fetch(
+                _SETTLE, ids, versions, [_row(ending) for ending in endings], self._keep_output_s
+            )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, UnicodeError) as error:
             if len(endings) == 1:
                 return await self._settle_mended(endings[0], error)
@@ -118,8 +123,9 @@ class Settlement:
         return [_charged(endings[n - 1], charge, hold) for n, charge, hold in zip(numbers, charges, holds, strict=True)]
 
     async def _settle_one(self, ending: Ending) -> list[Charged]:
-        word = _word(ending) if ending.output is not None or ending.detail else None
-        rows = await self._session.fetch(_SETTLE_ONE, _row(ending), word, self._keep_output_s)
+        rows = await self._session.fetch(
+            _SETTLE_ONE, ending.id[4:], ending.price_version_id, _row(ending), self._keep_output_s
+        )
         charge, hold = rows[0]
         return [] if hold is None else [_charged(ending, charge, hold)]
 
@@ -152,14 +158,12 @@ def _row(e: Ending) -> tuple[Any, ...]:
     """Give the fields of the type `ending` in types.sql."""
     u, p = e.units, e.phases
     return (
-        e.id[4:],
-        e.price_version_id,
         e.charge_nanos,
         _OUTCOME_NUMBERS[e.outcome],
         _REASON_NUMBERS[e.reason],
         e.attempt,
-        e.worker,
         e.forward_began,
+        e.worker,
         u.input_tokens,
         u.cached_tokens,
         u.output_tokens,
@@ -177,12 +181,9 @@ def _row(e: Ending) -> tuple[Any, ...]:
         p.forward_us,
         p.postprocess_us,
         p.store_us,
+        e.output,
+        e.detail or None,
     )
-
-
-def _word(e: Ending) -> tuple[Any, ...]:
-    """Give the fields of the type `told` in types.sql."""
-    return (e.id[4:], e.output, e.detail)
 
 
 def _charged(ending: Ending, charge_nanos: int, hold_nanos: int) -> Charged:

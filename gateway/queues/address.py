@@ -25,8 +25,10 @@ def parse_address(url: str) -> Address:
     """Read `redis://user:password@host:port/database`, `rediss://` (TLS) or `unix:///path?db=n`. Raises ValueError."""
     parts = urlsplit(url)
     username, password = unquote(parts.username or ""), unquote(parts.password or "")
-    asked = parse_qs(parts.query).get("db", ["0"])[0]
+    query = parse_qs(parts.query)
+    asked = query.get("db", ["0"])[0]
     if parts.scheme == "unix":
+        password = password or query.get("password", [""])[0]
         return Address(path=unquote(parts.path), database=int(asked), username=username, password=password)
     if parts.scheme not in {"redis", "rediss"}:
         raise ValueError("a Redis URL begins with redis://, rediss:// or unix://")

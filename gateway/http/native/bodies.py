@@ -5,7 +5,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput, SpeechInput
 from gateway.flow.call import Priority
 from gateway.http.openai.bodies import MaxPrice, Metadata, ModelName
 
@@ -17,17 +16,6 @@ class SubmitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     model: ModelName
     input: msgspec.Raw
-    priority: Priority = "normal"
-    max_price: MaxPrice | None = None
-    deadline_s: DeadlineS | None = None
-    metadata: Metadata | None = None
-
-
-class DocumentedSubmitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request of any task; `input` holds what the task's OpenAI call holds beside the model."""
-
-    model: ModelName
-    input: ChatInput | CompletionInput | EmbeddingInput | SpeechInput
     priority: Priority = "normal"
     max_price: MaxPrice | None = None
     deadline_s: DeadlineS | None = None

@@ -11,6 +11,8 @@
 --
 -- First as if everything fitted, which costs half as much: each UPDATE judges and moves in one, and Postgres checks its
 -- condition again on the newest version of the row. Where something does not fit, that is undone and each request is judged.
+-- Rows of hot tables are found by scalar subqueries, never by a join: a plan that was made while the table was empty would read all
+-- of it for every batch.
 -- Locks: accounts in id order; what belongs to an account (its keys' use, its idempotency keys) changes only under its lock.
 create or replace function admit(openings opening[], opener text, payers hold_sum[], callers hold_sum[], keyed keyed_call[], kept kept_call[])
 returns table (n int, verdict text, original uuid)
@@ -35,7 +37,8 @@ begin
       fits := rows = cardinality(callers);
     end if;
     if fits and cardinality(keyed) > 0 then
-      fits := not exists (select from unnest(keyed) k join idempotency i using (account_id, api_key_id, key));
+      fits := (select bool_and((select true from idempotency i where i.account_id = k.account_id and i.api_key_id = k.api_key_id
+        and i.key = k.key) is null) from unnest(keyed) k);
     end if;
     if not fits then
       raise exception using errcode = 'FG001'; -- undoes this block only
@@ -49,10 +52,10 @@ begin
 
   if cardinality(keyed) > 0 then
     insert into idempotency (account_id, api_key_id, key, request_id, body_hash)
-      select k.account_id, k.api_key_id, k.key, k.id, k.body_hash from unnest(keyed) k join open_request o on o.id = k.id;
+      select k.account_id, k.api_key_id, k.key, k.id, k.body_hash from unnest(keyed) k where (select true from open_request o where o.id = k.id);
   end if;
   if cardinality(kept) > 0 then
     insert into request_payload (id, payload, metadata)
-      select k.id, k.payload, k.metadata from unnest(kept) k join open_request o on o.id = k.id;
+      select k.id, k.payload, k.metadata from unnest(kept) k where (select true from open_request o where o.id = k.id);
   end if;
 end $$;

@@ -21,8 +21,14 @@ begin
 
   return query
   with repeated as materialized (
-    select k.n, i.request_id, case when i.body_hash <> k.body_hash then 'mismatch' when o.id is null then 'replay' else 'in_flight' end as verdict
-    from unnest(keyed) k join idempotency i using (account_id, api_key_id, key) left join open_request o on o.id = i.request_id
+    select f.n, (f.i).request_id, case
+        when (f.i).body_hash <> f.body_hash then 'mismatch'
+        when (select true from open_request o where o.id = (f.i).request_id) then 'in_flight'
+        else 'replay' end as verdict
+    from (
+      select k.*, (select i from idempotency i where i.account_id = k.account_id and i.api_key_id = k.api_key_id and i.key = k.key) as i
+      from unnest(keyed) k
+    ) f where f.i is not null
   ), judged as materialized (
     select o.*, r.request_id as original, case
         when (k.account_id = a.id) is not true or a.suspended_at is not null or k.revoked_at is not null or k.expires_at <= now() then 'unauthorized'

@@ -1,31 +1,35 @@
 -- settle: charges ended requests, many in one transaction. The first settlement of a request deletes its open row; every later one
 -- finds none and changes nothing.
 --
--- endings   ending[]  one for each request, each request once
--- words     told[]    those with an output or a word about their failure
+-- ids       uuid[]    the requests, each once, in ascending order
+-- versions  int[]     the price version that each was rated at
+-- endings   ending[]  how each ended
 -- keep_s    int       seconds for which outputs are kept
 --
--- n         int[]     the positions of the requests that were settled now
+-- n         int[]     the positions (from 1) of the requests that were settled now
 -- charge    bigint[]  what each was charged: never more than its hold
 -- hold      bigint[]  what had been set aside for each
 -- A position that is missing was settled before, or has another price version than the one given, or was never admitted.
 --
 -- Locks: open requests in id order, then accounts in id order, then what belongs to the accounts (keys, rollups): those statements
 -- wait for `moved` by asking for its count.
-create or replace function settle(endings ending[], words told[], keep_s int, out n int[], out charge bigint[], out hold bigint[])
+-- The open rows are found by their index, never by a join: a plan that was made while the table was empty would read all of it for
+-- every batch. width_bucket is a binary search for the position of an id.
+create or replace function settle(ids uuid[], versions int[], endings ending[], keep_s int, out n int[], out charge bigint[], out hold bigint[])
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
-  keeping uuid[];
+  keeping int[];
 begin
-  with ended as materialized (
-    select e.* from unnest(endings) with ordinality as e order by 1
+  with deleted as (
+    delete from open_request o
+    where o.id = any (ids) and o.price_version_id = versions[width_bucket(o.id, ids)]
+    returning o.*, width_bucket(o.id, ids) as n
   ), gone as materialized (
-    delete from open_request o using ended e
-    where o.id = e.id and o.price_version_id = e.price_version_id
-    returning o.*, e.ordinality::int as n, least(e.charge, o.hold_nanos) as charge, e.outcome, e.reason, e.attempt, e.worker, e.forward_began,
+    select d.*, least(e.charge, d.hold_nanos) as charge, e.outcome, e.reason, e.attempt, e.forward_began, e.worker,
       e.input_tokens, e.cached_tokens, e.output_tokens, e.reasoning_tokens, e.characters, e.images, e.pixels, e.steps, e.audio_ms, e.video_ms,
       e.queue_us, e.load_us, e.preprocess_us, e.transfer_us, e.forward_us, e.postprocess_us, e.store_us
+    from deleted d join unnest(endings) with ordinality e on e.ordinality = d.n
   ), used as (
     insert into usage (id, account_id, api_key_id, created_at, finished_at, hold_nanos, charge_nanos,
       input_tokens, cached_tokens, output_tokens, reasoning_tokens, characters, images, pixels, steps, audio_ms, video_ms,
@@ -71,13 +75,15 @@ begin
       characters = r.characters + excluded.characters, images = r.images + excluded.images, pixels = r.pixels + excluded.pixels,
       steps = r.steps + excluded.steps, audio_ms = r.audio_ms + excluded.audio_ms, video_ms = r.video_ms + excluded.video_ms
   )
-  select coalesce(array_agg(g.n), '{}'), coalesce(array_agg(g.charge), '{}'), coalesce(array_agg(g.hold_nanos), '{}'), array_agg(g.id) filter (where g.keep)
+  select coalesce(array_agg(g.n), '{}'), coalesce(array_agg(g.charge), '{}'), coalesce(array_agg(g.hold_nanos), '{}'),
+    array_agg(g.n) filter (where g.keep)
   into n, charge, hold, keeping from gone g;
 
   if keeping is not null then
     insert into request_output (id, output, detail, metadata, expires_at)
-    select k.id, t.output, coalesce(t.detail, ''), p.metadata, now() + keep_s * interval '1 second'
-    from unnest(keeping) as k (id) left join unnest(words) t on t.id = k.id left join request_payload p on p.id = k.id;
-    delete from request_payload p where p.id = any (keeping);
+      select ids[e.ordinality], e.output, coalesce(e.detail, ''),
+        (select p.metadata from request_payload p where p.id = ids[e.ordinality]), now() + keep_s * interval '1 second'
+      from unnest(endings) with ordinality e where e.ordinality = any (keeping);
+    delete from request_payload p where p.id = any (array(select ids[k] from unnest(keeping) k));
   end if;
 end $$;

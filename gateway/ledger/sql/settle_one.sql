@@ -1,16 +1,17 @@
 -- settle_one: the rules of `settle` for one request. Answers its charge and its hold, or nulls when it was not settled now.
 --
--- e       ending  how it ended
--- word    told    its output, or what a caller may read about its failure; null where there is neither
--- keep_s  int     seconds for which an output is kept
-create or replace function settle_one(e ending, word told, keep_s int, out charge bigint, out hold bigint)
+-- request  uuid    its id
+-- version  int     the price version that it was rated at
+-- e        ending  how it ended
+-- keep_s   int     seconds for which an output is kept
+create or replace function settle_one(request uuid, version int, e ending, keep_s int, out charge bigint, out hold bigint)
 language plpgsql volatile as $$
 #variable_conflict use_column
 declare
   o open_request;
   c bigint;
 begin
-  delete from open_request r where r.id = e.id and r.price_version_id = e.price_version_id returning * into o;
+  delete from open_request r where r.id = request and r.price_version_id = version returning * into o;
   if not found then
     return;
   end if;
@@ -49,7 +50,7 @@ begin
 
   if o.keep then
     insert into request_output (id, output, detail, metadata, expires_at)
-    select o.id, word.output, coalesce(word.detail, ''), (select p.metadata from request_payload p where p.id = o.id),
+    select o.id, e.output, coalesce(e.detail, ''), (select p.metadata from request_payload p where p.id = o.id),
       now() + keep_s * interval '1 second';
     delete from request_payload p where p.id = o.id;
   end if;

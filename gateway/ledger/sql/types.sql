@@ -16,13 +16,11 @@ create type keyed_call as (n int, id uuid, account_id bigint, api_key_id bigint,
 -- kept_call: an opening whose payload and metadata are kept.
 create type kept_call as (id uuid, payload bytea, metadata jsonb);
 
--- ending: how a request ended.
+-- ending: how a request ended. `output` and `detail` are kept where the request was admitted with `keep`; else leave them null.
 create type ending as (
-  id uuid, price_version_id int, charge bigint, outcome smallint, reason smallint, attempt smallint, worker text, forward_began boolean,
+  charge bigint, outcome smallint, reason smallint, attempt smallint, forward_began boolean, worker text,
   input_tokens bigint, cached_tokens bigint, output_tokens bigint, reasoning_tokens bigint, characters bigint, images bigint,
   pixels bigint, steps bigint, audio_ms bigint, video_ms bigint,
-  queue_us bigint, load_us bigint, preprocess_us bigint, transfer_us bigint, forward_us bigint, postprocess_us bigint, store_us bigint
+  queue_us bigint, load_us bigint, preprocess_us bigint, transfer_us bigint, forward_us bigint, postprocess_us bigint, store_us bigint,
+  output bytea, detail text
 );
-
--- told: the output of an ending, and what a caller may read about its failure.
-create type told as (id uuid, output bytea, detail text);
