@@ -54,7 +54,7 @@ bench-peers: ## The same beside LiteLLM's proxy, which is installed first
 
 lock: ## Resolve constraints.txt and its like anew
 	@$(INSTALL) test
-	@BIN=$(BIN) deploy/lock
+	@$(BIN)/python deploy/lock.py
 
 clean: ## Remove what was installed and built, not the data
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
