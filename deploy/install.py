@@ -19,6 +19,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+if sys.version_info < (3, 11):  # noqa: UP036  # whoever runs this has not installed anything yet
+    sys.exit(f"faregate: Python 3.11 or newer is needed, and this is {sys.version.split()[0]}: set PYTHON=")
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -156,7 +159,7 @@ def install_vllm(uv: bool) -> None:
 
 
 def _uv_ways(wanted: Command, backend: str, first: Command | None = None) -> list[tuple[Command, ...]]:
-    """Answer the ways to install by uv: torch from where pip is pointed to, then from the index of the torch project."""
+    """Answer the ways to install by uv: torch from where pip looks, then from the torch project's index."""
     uv = (VENV / "bin" / "uv", "pip", "install")
     before = ((*uv, *first),) if first else ()
     return [(*before, (*uv, *wanted)), (*before, (*uv, f"--torch-backend={backend}", *wanted))]
@@ -185,8 +188,6 @@ def alone() -> Iterator[None]:
 
 def main(stage: str) -> None:
     """Do a stage, unless it is done."""
-    if sys.version_info < (3, 11):
-        raise InstallError(f"Python 3.11 or newer is needed, and this is {sys.version.split()[0]}: set PYTHON=")
     with alone():
         if is_done(stage):
             return
