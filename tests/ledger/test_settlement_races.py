@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import PaymentRequired, Unavailable
+from gateway.errors import Conflict, PaymentRequired, Unavailable
 from gateway.ledger.settlement import Settlement
 from tests.ledger.till import HOLD, Till, ended
 
@@ -136,3 +136,43 @@ async def test_the_books_hold_after_any_interleaving(till: Till, rounds: list[li
     held = await till.db.fetchval("select sum(held_nanos) from account")
     assert (held, await till.count("open_request")) == (0, 0)
     assert await till.broken_books() == []
+
+
+async def test_a_long_backlog_costs_a_batch_nothing(till: Till) -> None:
+    """A plan made while the hot tables were empty, and with a join in it, would read the whole backlog for every batch."""
+    payer = await till.payer(10**9)
+
+    async def batch(first: int) -> None:
+        fields = [{"idempotency_key": f"k{n}", "payload": b"p", "keep": True} for n in range(first, first + 30)]
+        calls = [till.admit(payer, **fields[n]) for n in range(30)]
+        ids = [str(request_id) for request_id in await asyncio.gather(*calls)]
+        repeats = await asyncio.gather(*(till.admit(payer, **fields[n]) for n in range(30)), return_exceptions=True)
+        assert [type(end) for end in repeats] == [Conflict] * 30
+        await till.settlement.settle([ended(id_) for id_ in ids])
+
+    await till.db.execute("vacuum analyze open_request, request_payload, idempotency")
+    await batch(0)
+    await till.db.execute(_BACKLOG)
+    before = await _index_rows_read(till)
+    for number in range(1, 6):
+        await batch(30 * number)
+    await till.admission.close()
+    await till.settlement.close()
+    assert await _index_rows_read(till) - before < 10_000
+
+
+_BACKLOG = """
+insert into open_request select ('00000000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid, 1, 1, 0, now(), now(),
+  1, 1, 0, true, 'p', 'g' from generate_series(1, 5000) i;
+insert into request_payload select id, 'p' from open_request;
+insert into idempotency select 1, 1, i::text, gen_random_uuid(), 'h' from generate_series(1, 5000) i;
+"""
+
+
+async def _index_rows_read(till: Till) -> int:
+    """Count the index entries read so far, once the sessions' own counts have arrived."""
+    tables = "relname in ('open_request', 'request_payload', 'idempotency')"
+    query = f"select sum(idx_tup_read)::bigint from pg_stat_user_indexes where {tables}"
+    await asyncio.sleep(1.2)
+    number: int = await till.db.fetchval(query)
+    return number
