@@ -139,7 +139,7 @@ async def test_the_books_hold_after_any_interleaving(till: Till, rounds: list[li
 
 
 async def test_a_long_backlog_costs_a_batch_nothing(till: Till) -> None:
-    """A plan made while the hot tables were empty, and with a join in it, would read the whole backlog for every batch."""
+    """A plan with a join in it, made while the tables were empty, would read the whole backlog for every batch."""
     payer = await till.payer(10**9)
 
     async def batch(first: int) -> None:
