@@ -68,7 +68,7 @@ def _stack_target(stack: Stack) -> Target:
     return Target(
         name=STACK,
         port=stack.port,
-        processes=stack.pids(),
+        processes=stack.processes("fake"),
         chat_model="fake-chat",
         stream_model="fake-stream",
         api_key=stack.create_key("bench"),

@@ -28,6 +28,7 @@ class StackProcess(msgspec.Struct, frozen=True):
 
     role: str
     pid: int
+    name: str
 
 
 class StackConnection(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,10 +59,13 @@ class Stack:
         """Read connection.json, which names other processes after one was restarted."""
         return msgspec.json.decode((self.data / "connection.json").read_bytes(), type=StackConnection)
 
-    def pids(self) -> dict[int, str]:
-        """Give the roles of the stack's processes by pid, the supervisor among them."""
-        roles = {process.pid: process.role for process in self.connection.processes}
-        return {self.process.pid: "supervisor"} | roles
+    def processes(self, pool: str) -> dict[int, str]:
+        """Give the roles of the stack's processes by pid, the supervisor's too; other pools' workers are idle."""
+        known = {self.process.pid: "supervisor"}
+        for each in self.connection.processes:
+            idle = each.role == "worker" and not each.name.startswith(f"worker-{pool}-1")
+            known[each.pid] = "idle worker" if idle else each.role
+        return known
 
     def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a `faregate` command against this stack."""

@@ -19,6 +19,8 @@ MOST_AT_ONCE = 512
 GAP_S = (0.2, 0.8)
 """From the first answer after a fault to the next fault."""
 ANSWERS = 3
+SECONDS_A_FAULT = 3
+"""A storm goes on until it has made so many faults: 20 where it lasts a minute."""
 
 
 class Storm(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +64,7 @@ async def _break(system: System, traffic: Traffic, seconds: float, chance: rando
     """
     end = time.monotonic() + seconds
     faults: list[Fault] = []
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(faults) < seconds / SECONDS_A_FAULT:
         for role in [*chance.sample(ROLES, len(ROLES)), None]:
             told = len(traffic.memory.told)
             await until("callers are answered again", lambda told=told: len(traffic.memory.told) >= told + ANSWERS)
