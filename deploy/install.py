@@ -7,6 +7,7 @@ build where there is an NVIDIA GPU, else the one for CPUs. What is done already 
 uv does the work where it can be had, with the settings of pip translated for it; else pip does.
 """
 
+import argparse
 import ast
 import fcntl
 import hashlib
@@ -202,8 +203,10 @@ def main(stage: str) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("stage", choices=(*EXTRAS, "vllm"))
     try:
-        main(sys.argv[1])
+        main(parser.parse_args().stage)
     except InstallError as error:
         sys.exit(f"faregate: {error}")
     except OSError as error:
