@@ -67,8 +67,8 @@ class Stack:
     async def start(self) -> Connection:
         """Start everything; answers once the gateway does, with workers still loading. Raises StackError and others.
 
-        connection.json is there before the gateway answers, and names all processes: whoever calls then waits at the
-        socket, which listens from the beginning.
+        connection.json is there before the gateway answers: whoever calls then waits at the socket, which listens from
+        the beginning. Workers come last, since loading an engine takes all cores.
         """
         remove_connection(self._folder.path)
         supervisor, kept = self._supervisor, self._folder.kept
@@ -78,9 +78,6 @@ class Stack:
         catalog = await self._prepare(site)
         gateway = supervisor.spawn(site.gateway())
         supervisor.start(site.settler())
-        for pool in _pools_to_run(catalog, site.engines):
-            for number in range(1, pool.workers + 1):
-                supervisor.start(site.worker(pool.name, number))
         self._connection = connection = Connection(
             base_url=site.base_url,
             admin_key=kept.admin_key,
@@ -90,6 +87,9 @@ class Stack:
         )
         self._publish()
         await supervisor.await_ready(gateway, lambda: _answers(site), GATEWAY_READY_S)
+        for pool in _pools_to_run(catalog, site.engines):
+            for number in range(1, pool.workers + 1):
+                supervisor.start(site.worker(pool.name, number))
         self._say_when(f"the gateway answers at {site.base_url}")
         click.echo(welcome(connection, _models_to_show(catalog, site.engines)))
         return connection

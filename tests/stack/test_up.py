@@ -22,6 +22,7 @@ CHAT = {"model": "fake-chat", "messages": [{"role": "user", "content": "Hello"}]
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """One system for the tests that leave it running."""
     with running_system(tmp_path_factory.mktemp("up") / "data") as running:
+        running.wait_ready("fake-chat")
         yield running
 
 
