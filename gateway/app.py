@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from litestar import Litestar, Router
+from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.handlers import asgi
@@ -221,6 +222,7 @@ def create_app(settings: Settings) -> Front:
             Exception: handle_unexpected,
         },
         lifespan=[parts.running],
+        state=State({"readiness": parts.readiness}),
         openapi_config=OpenAPIConfig(title="Faregate", version=VERSION, path="/openapi/litestar"),
         request_max_body_size=settings.max_body_bytes,
         logging_config=None,

@@ -48,6 +48,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds between two rounds of the sweeper."""
     snapshot_s: Annotated[float, Meta(gt=0)] = 0.3
     """Seconds between two looks for changed keys, prices and models."""
+    drain_notice_s: Annotated[float, Meta(ge=0)] = 0.0
+    """Seconds from SIGTERM, which `/health/ready` shows at once, to the last new connection: for load balancers."""
     keep_output_s: Positive = 7 * 86400
     """Seconds for which kept outputs can be read."""
     log_level: str = "info"

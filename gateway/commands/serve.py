@@ -15,6 +15,7 @@ import uvloop
 from gateway.app import create_app, is_away, process_name
 from gateway.blobs.local import LocalBlobs
 from gateway.catalog.snapshot import SnapshotSource
+from gateway.commands.draining import DrainingServer
 from gateway.db.session import slow_engine
 from gateway.flow.settle import Settler
 from gateway.flow.sweep import Sweeper
@@ -45,8 +46,9 @@ def gateway() -> None:
     """Serve the REST API, configured by FAREGATE_ settings."""
     settings = _settings()
     configure_logs(settings.log_level, role="gateway")
+    app = create_app(settings)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         host=settings.host,
         port=settings.port,
         loop="uvloop",
@@ -64,7 +66,7 @@ def gateway() -> None:
         timeout_graceful_shutdown=DRAIN_S,
     )
     inherited = [socket.socket(fileno=settings.listen_fd)] if settings.listen_fd >= 0 else None
-    uvicorn.Server(config).run(sockets=inherited)
+    DrainingServer(config, app.litestar.state.readiness, settings.drain_notice_s).run(sockets=inherited)
 
 
 @click.command("settler")
