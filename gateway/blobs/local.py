@@ -28,7 +28,7 @@ class LocalBlobs:
     def prune(self, keep_s: int) -> int:
         """Remove the folders of days that have been kept long enough; answers how many.
 
-        What lost attempts left there goes with them. A day is added, because a file lies under the day of its admission.
+        What lost attempts left there goes with them. A day is added: a file lies under the day of its admission.
         """
         last = (datetime.now(UTC) - timedelta(seconds=keep_s) - timedelta(days=1)).strftime("%Y/%m/%d")
         old = [day for day in self._days() if day.relative_to(self._folder).as_posix() < last]

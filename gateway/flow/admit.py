@@ -3,7 +3,9 @@
 import msgspec
 
 from gateway.contract.ids import new_request_id
+from gateway.contract.inputs import Input
 from gateway.contract.request import encode_input
+from gateway.errors import InvalidRequest
 from gateway.flow.route import Routed
 from gateway.ledger.admission import Admission, Opening, Replay
 
@@ -28,7 +30,7 @@ async def admit(admission: Admission, gateway: str, routed: Routed) -> Admitted 
     resolved = routed.quoted.resolved
     call, model = resolved.call, resolved.model
     keep = call.keep or call.mode == "async" or bool(call.idempotency_key)
-    encoded = encode_input(resolved.input)
+    encoded = _encoded(resolved.input)
     deadline_s = min(call.deadline_s or model.deadline_s, model.deadline_s)
     request_id = new_request_id()
     replay = await admission.admit(
@@ -51,3 +53,10 @@ async def admit(admission: Admission, gateway: str, routed: Routed) -> Admitted 
         )
     )
     return replay or Admitted(routed, request_id, encoded, keep, deadline_s)
+
+
+def _encoded(value: Input) -> bytes:
+    try:
+        return encode_input(value)
+    except OverflowError:  # of JSON's numbers in schemas and tools, the queue carries those of 64 bits
+        raise InvalidRequest("A number in the input does not fit into 64 bits.") from None

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.core import NOT_SET
 
-from tests.system import System
+from tests.system import System, post_all
 
 BODIES = 10_000
-AT_ONCE = 32
 
 HOT = ("/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/audio/speech", "/v1/requests")
 
@@ -38,11 +37,16 @@ VALID: dict[str, Any] = {
 }
 
 SCALARS: tuple[Any, ...] = (
-    None, True, 0, -1, 2**63, 2**64, 1e308, -0.0, "", "\x00", "\ud7ff", "a" * 3000, "=1+1", "../..", "%00", [], {}, [[]], {"": ""},
+    None, True, 0, -1, 2**63, 2**64, 1e308, -0.0, "", "\x00", "\ud7ff", "a" * 3000, "=1+1", "../..",
+    "%00", [], {}, [[]],
+    {"": ""},
 )  # fmt: skip
 
-RAW = (b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b'{"model":NaN}', b'{"a":1e400}', b"[" * 10_000, b'{"model":' * 5_000,
-       b'{"n":' + b"9" * 1_000_000 + b"}")  # fmt: skip
+RAW = (
+    b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b'{"model":NaN}', b'{"a":1e400}', b"[" * 10_000,
+    b'{"model":' * 5_000,
+    b'{"n":' + b"9" * 1_000_000 + b"}",
+)  # fmt: skip
 
 
 def mutated(draw: random.Random) -> bytes:
@@ -60,19 +64,13 @@ def mutated(draw: random.Random) -> bytes:
 async def test_10_000_random_bodies_meet_no_fault_and_leave_no_hold(system: System) -> None:
     account, key = system.account("fuzz", "1000")
     draw = random.Random(20261121)
-    faults: list[tuple[str, bytes, int]] = []
-    headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-    async with httpx.AsyncClient(base_url=system.base_url, headers=headers, timeout=60) as client:
-        todo = iter([(draw.choice(HOT), mutated(draw)) for _ in range(BODIES)])
-
-        async def work() -> None:
-            for path, body in todo:
-                answer = await client.post(path, content=body)
-                if answer.status_code >= 500:
-                    faults.append((path, body[:500], answer.status_code))
-
-        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
-    assert faults == []
+    calls = [(draw.choice(HOT), mutated(draw)) for _ in range(BODIES)]
+    statuses = await post_all(system, key, calls)
+    assert len(statuses) == BODIES
+    assert [
+        (path, body[:500], status) for (path, body), status in zip(calls, statuses, strict=True) if status >= 500
+    ] == []
+    assert {200, 400} <= set(statuses)
     await settled(system, account)
 
 
@@ -114,7 +112,7 @@ def test_bodies_made_from_our_own_description_meet_no_fault(system: System, desc
     check()
 
 
-@pytest.mark.parametrize("secret", ["", "wrong", "fg_live_" + "A" * 43, "' or 1=1 --", "\xff"])
+@pytest.mark.parametrize("secret", ["x", "wrong", "fg_live_" + "A" * 43, "' or 1=1 --", "\xff"])
 def test_keys_that_are_not_known_all_look_alike(system: System, secret: str) -> None:
     headers = {b"authorization": b"Bearer " + secret.encode("latin-1")}
     with httpx.Client(base_url=system.base_url) as client:
