@@ -127,3 +127,13 @@ def test_the_chat_template_tells_tools_calls_and_results(models: Path) -> None:
     assert '<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>' in text
     assert "<tool_response>noon</tool_response>" in text
     assert text.endswith("<|im_start|>assistant\n")
+
+
+def test_the_command_of_the_gateway_makes_them_too(tmp_path: Path) -> None:
+    """`faregate models make-tiny` hands on what the workers' code says, and its exit code."""
+    command = [sys.executable, "-m", "gateway.cli", "models", "make-tiny", str(tmp_path)]
+    made = subprocess.run([*command, "tiny-embed"], capture_output=True, text=True)
+    assert (made.returncode, str(tmp_path / "tiny-embed") in made.stdout) == (0, True), made.stderr
+    refused = subprocess.run([*command, "tiny-gpt"], capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert "tiny-gpt" in refused.stderr

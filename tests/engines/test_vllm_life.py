@@ -101,13 +101,9 @@ async def test_a_slow_model_is_stopped_within_a_second_and_its_death_is_told(tmp
             await driver.chat().text()
 
 
-@pytest.mark.parametrize("when", ["loading", "ready"])
-def test_nothing_stays_behind_when_the_worker_is_killed(tmp_path: Path, when: str) -> None:
-    """vLLM's own processes would outlive it, each with the memory of its model."""
+def test_nothing_stays_behind_when_the_worker_is_killed(tmp_path: Path) -> None:
+    """vLLM's own processes would outlive it, each with the memory of its model. While it loads is the hard case."""
     with loader(tmp_path) as worker:
-        assert worker.stdout is not None
-        if when == "ready":
-            assert worker.stdout.readline() == "ready\n"
         born = await_core(worker.pid)
     _, alive = psutil.wait_procs(born, timeout=PATIENCE_S)  # it learns so when it has imported vLLM
     assert not alive

@@ -116,6 +116,10 @@ class Vllm:
         """Stop the engine and its processes; blocks."""
         self._llm.shutdown(timeout=5.0)
 
+    def forget(self) -> None:
+        """Free what is left of a stopped engine, one turn of the event loop later: vLLM closes its sockets there."""
+        self._llm.engine_core.resources.ctx.destroy(linger=0)
+
     async def chat_prompt(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Prompt:
         """Apply the chat template. Raises RefusedInput where the template or the context does not take it."""
         kwargs: dict[str, Any] = {"add_generation_prompt": True, "continue_final_message": False}

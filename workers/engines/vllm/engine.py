@@ -97,6 +97,8 @@ class VllmEngine:
         if self.model is not None:
             model, self.model = self.model, None
             await asyncio.to_thread(model.stop)
+            await asyncio.sleep(0)
+            model.forget()
 
 
 def _start(models_dir: Path, name: str, source: Source, options: VllmOptions) -> Served:

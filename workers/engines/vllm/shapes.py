@@ -145,6 +145,10 @@ class Served(Protocol):
         """Stop the engine and its processes; blocks."""
         ...
 
+    def forget(self) -> None:
+        """Free what is left of a stopped engine, one turn of the event loop later."""
+        ...
+
     async def chat_prompt(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Prompt:
         """Apply the chat template and tokenise. Raises RefusedInput."""
         ...
