@@ -3,6 +3,6 @@
 from typing import Literal, get_args
 
 Task = Literal["chat", "completion", "embedding", "text-to-speech"]
-"""What a model does."""
+"""What a model does. Stored as its position in `TASKS`: append, never reorder."""
 
 TASKS: tuple[Task, ...] = get_args(Task)

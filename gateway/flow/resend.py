@@ -55,7 +55,9 @@ class Resend:
         """Look once at every caller that has waited for longer than usual."""
         now_s = time.monotonic()
         late: dict[str, list[Mailbox]] = defaultdict(list)
-        for box in self._way.mailboxes:
+        boxes = list(self._way.mailboxes)
+        self._settled_s = {box.id: self._settled_s[box.id] for box in boxes if box.id in self._settled_s}
+        for box in boxes:
             age_s = now_s - box.began_s
             if age_s < PATIENCE_S or box.done:
                 continue
@@ -74,7 +76,6 @@ class Resend:
     def _await_output(self, box: Mailbox, now_s: float) -> None:
         since_s = self._settled_s.setdefault(box.id, now_s)
         if now_s - since_s > OUTPUT_LATE_S:
-            del self._settled_s[box.id]
             box.fail(
                 EngineFailed("The answer was lost on its way to you.", code="answer_incomplete", request_id=box.id)
             )
