@@ -20,14 +20,16 @@ help: ## Show the targets
 run: ## Start everything: ENGINES=speech,vllm DATA=data PORT=8080
 	@$(INSTALL) run
 ifneq (,$(findstring vllm,$(ENGINES)))
-	@$(INSTALL) vllm || echo "faregate: going on without vLLM: tiny-llama and tiny-embed are left out"
+	@$(INSTALL) vllm || true
 endif
 	@exec $(BIN)/faregate up --data $(DATA) --port $(PORT) --engines $(ENGINES)
 
 test: ## Run all tests but those of vLLM: TESTS=tests WORKERS=2
 	@$(INSTALL) test
-	@$(BIN)/python -m pytest -n $(WORKERS) -m "not vllm and not chaos" $(TESTS) || $(NONE_CHOSEN)
-	@$(BIN)/python -m pytest -m "chaos and not vllm" $(TESTS) || $(NONE_CHOSEN)
+	@failed=0; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not vllm and not chaos" $(TESTS) || $(NONE_CHOSEN) || failed=1; \
+	$(BIN)/python -m pytest -m "chaos and not vllm" $(TESTS) || $(NONE_CHOSEN) || failed=1; \
+	exit $$failed
 
 test-vllm: ## Run the tests of the real vLLM, installed first
 	@$(INSTALL) test

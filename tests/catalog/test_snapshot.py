@@ -153,7 +153,7 @@ async def test_a_change_arrives_within_a_second(engine: AsyncEngine) -> None:
     following = asyncio.create_task(source.run(stopping))
     await apply(engine, a_catalog(), source="file")
     async with asyncio.timeout(1):
-        while "m" not in source.snapshot().models:  # noqa: ASYNC110 -- as a gateway would notice
+        while "m" not in source.snapshot().models:
             await asyncio.sleep(0.01)
     stopping.set()
     await following

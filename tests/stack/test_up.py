@@ -134,8 +134,15 @@ def test_a_call_that_runs_when_the_drain_begins_is_answered(tmp_path: Path) -> N
 
 
 def test_servers_of_ones_own_are_used_where_they_are_named(tmp_path: Path, database_url: str, redis_url: str) -> None:
+    """A second signal ends all that is left at once."""
     named = ("--database-url", database_url, "--redis-url", redis_url)
     with running_system(tmp_path / "data", *named) as system:
         assert system.pids("postgres") == system.pids("valkey") == []
         assert system.connection()["database_url"] == database_url
         assert call(system).status_code == 200
+        children = family(system)
+        for _ in range(2):
+            system.process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        assert system.process.wait(10) == 0
+        until(lambda: living(children) == set(), 5.0)
