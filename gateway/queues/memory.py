@@ -192,7 +192,7 @@ class MemoryWorker:
             for name, frames in closing.frames.items():
                 self._queues.channels.publish(reply_channel(name), encode_frames(frames))
             for deltas, end in closing.logs:
-                self._state.log(end.id, end.attempt, [(deltas, encode_event(end))])
+                self._state.close_log(end.id, end.attempt, deltas, encode_event(end))
         self._held.drop(end.id for end in ended)
         passed = {end.id for end in through}
         return [end.id for end in ended if end.id not in passed]

@@ -123,6 +123,13 @@ class MemoryPool:
             entries.append((f"{attempt}-{int(number) + 1}", seq, packed))
         self.publish(keys_of(self.name).events(request_id), b"")
 
+    def close_log(self, request_id: str, attempt: int, seq: int, packed: bytes) -> None:
+        """Write the last event of a log, as finish.lua and cancel.lua do."""
+        entries = self.logs.get(request_id)
+        if entries and int(entries[-1][0].split("-")[0]) > attempt:
+            entries.clear()
+        self.log(request_id, attempt, [(seq, packed)])
+
     def cancel(self, ended: Ended) -> str:
         """Do what cancel.lua does."""
         if self._unplace(ended.id):
@@ -130,7 +137,7 @@ class MemoryPool:
             self._settle([b"ended", encode_ended([ended])])
             self._forget(ended.id)
             if request.keep:
-                self.log(ended.id, attempt, [(-1, encode_event(ended))])
+                self.close_log(ended.id, attempt, -1, encode_event(ended))
             return "removed"
         if ended.id in self.leases:
             self.cancels[ended.id] = encode_ended([ended])

@@ -95,8 +95,8 @@ class RedisSettler:
             try:
                 read = read_entry(fields)
             except msgspec.MsgspecError as error:
-                log.error("settlements.unreadable", pool=pool, entry=entry, error=str(error))
-                continue  # it stays in the stream, for whoever can read it
+                _unreadable(pool, entry, error)
+                continue
             await self._close_log(pool, read)
             entries.append((pool, Settlement(entry.decode(), read.ended)))
         return entries
@@ -178,7 +178,7 @@ class RedisSettler:
         while absent:
             rows = await self._wire.call("XRANGE", keys.settlements, start_id, "+", "COUNT", PAGE)
             for entry, fields in rows:
-                absent.difference_update(ids_in(fields))
+                absent.difference_update(_ids(pool, entry, fields))
                 start_id = "(" + entry.decode()
             if len(rows) < PAGE:
                 break
@@ -188,3 +188,16 @@ class RedisSettler:
         """Name the gateways that gave a sign of life in the last `silent_s` seconds."""
         names = await self._wire.run(script("gateways"), (GATEWAYS,), int(silent_s * 1000))
         return {name.decode() for name in names}
+
+
+def _ids(pool: str, entry: bytes, fields: list[bytes]) -> list[str]:
+    try:
+        return ids_in(fields)
+    except msgspec.MsgspecError as error:
+        _unreadable(pool, entry, error)
+        return []
+
+
+def _unreadable(pool: str, entry: bytes, error: Exception) -> None:
+    """Tell of an entry that is left in the stream for a release that can read it; its request ends at its deadline."""
+    log.error("settlements.unreadable", pool=pool, entry=entry.decode(), error=str(error))

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
+import msgspec
+import structlog
+
 from gateway.contract.events import Ended, Frame, encode_ended, encode_event, encode_frames
 from gateway.contract.pools import PoolSpec, WorkerStatus, decode_spec, encode_status
 from gateway.contract.request import Request, decode_request
@@ -15,6 +18,8 @@ from gateway.queues.port import Beat, QueueUnavailable, Taken
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
 from gateway.queues.wire import ANSWER_S, ScriptMissing, Wire
+
+log = structlog.get_logger()
 
 GRACE_S = 5.0
 """How much longer than asked a blocking command may take before its connection counts as lost."""
@@ -113,7 +118,10 @@ class RedisWorker:
 
     def _taken(self, most: int, answer: list[Any]) -> list[Taken]:
         self._drained = len(answer) < 1 + 2 * most
-        taken = [Taken(decode_request(answer[i]), answer[i + 1], answer[0]) for i in range(1, len(answer), 2)]
+        try:
+            taken = [Taken(decode_request(answer[i]), answer[i + 1], answer[0]) for i in range(1, len(answer), 2)]
+        except msgspec.MsgspecError:
+            taken = _readable(answer)
         self._held.add(taken)
         return taken
 
@@ -251,3 +259,14 @@ class RedisWorker:
             touched = (keys.queue, keys.wake, keys.leases, keys.attempts, keys.excused)
             await self._wire.run(script("give_back"), touched, *arguments)
         self._held.drop(request_ids)
+
+
+def _readable(answer: list[Any]) -> list[Taken]:
+    """Take what can be read; the lease of what cannot expires, for a worker of the release that wrote it."""
+    taken = []
+    for i in range(1, len(answer), 2):
+        try:
+            taken.append(Taken(decode_request(answer[i]), answer[i + 1], answer[0]))
+        except msgspec.MsgspecError as error:
+            log.error("take.unreadable", error=str(error), attempt=answer[i + 1])
+    return taken

@@ -234,6 +234,19 @@ async def test_an_entry_that_cannot_be_read_stays_and_stops_nothing(in_redis: In
     assert (await gateway.depth()).settling == 1
 
 
+async def test_a_request_that_cannot_be_read_harms_no_other(in_redis: InRedis) -> None:
+    """It is given up like any poison, and does not stop the sweeper's look for what is lost."""
+    gateway, worker, settler = in_redis.gateway(), in_redis.worker(), in_redis.settler()
+    good, bad = request(), request()
+    await gateway.enqueue(waiting(bad, good))
+    in_redis.client.hset(KEYS.jobs, bad.id, b"\xc1")
+    assert [taken.request.id for taken in await worker.take(9, wait_s=0)] == [good.id]
+    in_redis.expire(bad.id)
+    assert (await settler.sweep(POOL, 1)).given_up == [bad.id]
+    assert await settler.settlements([POOL], 9, wait_s=0) == []
+    assert await settler.missing(POOL, [good.id, bad.id]) == [bad.id]
+
+
 async def test_the_sweep_wakes_takers_when_a_worker_died_with_the_wake_up(in_redis: InRedis) -> None:
     gateway, worker = in_redis.gateway(), in_redis.worker()
     await gateway.enqueue(waiting(request()))

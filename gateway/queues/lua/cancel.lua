@@ -16,7 +16,13 @@ if redis.call('ZREM', KEYS[1], id) == 1 then
     redis.call('DEL', KEYS[3])
   end
   if ARGV[3] ~= '' then
-    redis.call('XADD', KEYS[9], attempt .. '-*', 'seq', '-1', 'event', ARGV[3])
+    local entry = redis.pcall('XADD', KEYS[9], attempt .. '-*', 'seq', '-1', 'event', ARGV[3])
+    if type(entry) == 'table' then -- the log is of a later attempt, from before the queue forgot this request
+      redis.call('DEL', KEYS[9])
+      redis.call('XADD', KEYS[9], attempt .. '-0', 'seq', '-1', 'event', ARGV[3])
+    elseif entry == attempt .. '-0' then
+      redis.call('XTRIM', KEYS[9], 'MINID', entry)
+    end
     redis.call('EXPIRE', KEYS[9], ARGV[4])
     redis.call('PUBLISH', KEYS[9], '')
   end

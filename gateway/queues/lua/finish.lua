@@ -40,7 +40,13 @@ for _ = 1, tonumber(ARGV[4]) do
   at = at + 2
 end
 for k = 7, #KEYS do
-  redis.pcall('XADD', KEYS[k], ARGV[at] .. '-*', 'seq', ARGV[at + 1], 'event', ARGV[at + 2])
+  local entry = redis.pcall('XADD', KEYS[k], ARGV[at] .. '-*', 'seq', ARGV[at + 1], 'event', ARGV[at + 2])
+  if type(entry) == 'table' then -- the log is of a later attempt, from before the queue forgot this request
+    redis.call('DEL', KEYS[k])
+    redis.call('XADD', KEYS[k], ARGV[at] .. '-0', 'seq', ARGV[at + 1], 'event', ARGV[at + 2])
+  elseif entry == ARGV[at] .. '-0' then
+    redis.call('XTRIM', KEYS[k], 'MINID', entry)
+  end
   redis.call('EXPIRE', KEYS[k], ARGV[5])
   redis.call('PUBLISH', KEYS[k], '')
   at = at + 3
