@@ -25,6 +25,13 @@ class ProcessLine(msgspec.Struct, frozen=True):
     cpu_ms: float
 
 
+class Machine(msgspec.Struct, frozen=True):
+    """All processors together since the start: time they were busy, or taken by the host, and time in all."""
+
+    busy_ms: float
+    total_ms: float
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Memory of a set of processes in MB: resident, and proportional (shared pages divided among their users)."""
 
@@ -37,6 +44,24 @@ def parse_stat(text: str) -> ProcessLine:
     fields = text[text.rindex(")") + 2 :].split()
     ticks = sum(int(value) for value in fields[11:15])
     return ProcessLine(int(fields[1]), ticks * TICK_MS)
+
+
+def parse_machine(text: str) -> Machine:
+    """Read the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user."""
+    ticks = [int(value) for value in text.split("\n", 1)[0].split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return Machine((sum(ticks) - idle) * TICK_MS, sum(ticks) * TICK_MS)
+
+
+def machine() -> Machine:
+    """Read how busy all processors have been."""
+    return parse_machine((PROC / "stat").read_text())
+
+
+def others_share(before: Machine, after: Machine, known_ms: float) -> float:
+    """Say which share of all processors went to what is not `known_ms`: other programs, kernel, host."""
+    total_ms = after.total_ms - before.total_ms
+    return max(0.0, after.busy_ms - before.busy_ms - known_ms) / total_ms if total_ms else 0.0
 
 
 def _scan_once() -> dict[int, ProcessLine]:

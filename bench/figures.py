@@ -17,6 +17,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     load: LoadResult
     cpu_ms: dict[str, float]
+    others_share: float = 0
+    """The share of all processors that neither the target nor the load client took."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     first_chunk_ms: float | None = None
     """The median time to the first chunk, over the engine's own."""
     memory: Memory | None = None
+    others_percent: float | None = None
+    """Processor time that went to neither the target nor the load client: how noisy the machine was."""
     failures: int = 0
     first_error: str = ""
 
@@ -84,6 +88,7 @@ def summarize(rounds: Rounds) -> Figures:
         dropped_chunks=dropped(rounds.streamed, rounds.chunks_per_stream) if rounds.streamed else None,
         first_chunk_ms=_middle([each.load.first_event_ms.p50 - rounds.engine_first_ms for each in rounds.streamed]),
         memory=rounds.memory,
+        others_percent=_middle([100 * each.others_share for each in rounds.saturated]),
         failures=sum(each.load.failures for each in everything),
         first_error=next((each.load.first_error for each in everything if each.load.first_error), ""),
     )

@@ -1,11 +1,12 @@
 """What is loaded: an HTTP server with its processes, and the three loads that are put on it."""
 
 import json
+import os
 import time
 
 import msgspec
 
-from bench.accounting import Memory, cpu_ms, memory
+from bench.accounting import Memory, cpu_ms, machine, memory, others_share
 from bench.client import Load, LoadError, LoadResult, run_load
 from bench.figures import TREE, Round
 
@@ -66,11 +67,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     def round(self, load: Load) -> Round:
         """Put one load on the server, and say what its processes spent on it."""
-        before = cpu_ms(self.processes)
+        before, own_before, all_before = cpu_ms(self.processes), sum(os.times()[:4]), machine()
         result = run_load(load)
-        after = cpu_ms(self.processes)
+        after, own_after, all_after = cpu_ms(self.processes), sum(os.times()[:4]), machine()
         spent = {name: after[name] - before[name] for name in after}
-        return Round(load=result, cpu_ms={**spent, TREE: sum(spent.values())})
+        tree_ms = sum(spent.values())
+        known_ms = tree_ms + (own_after - own_before) * 1000
+        others = others_share(all_before, all_after, known_ms)
+        return Round(load=result, cpu_ms={**spent, TREE: tree_ms}, others_share=others)
 
     def memory(self, *names: str) -> Memory:
         """Give the memory of the processes of these names; of all of them without names."""

@@ -7,7 +7,17 @@ import time
 
 import pytest
 
-from bench.accounting import ProcessLine, cpu_ms, members, memory, parse_stat, scan
+from bench.accounting import (
+    Machine,
+    ProcessLine,
+    cpu_ms,
+    members,
+    memory,
+    others_share,
+    parse_machine,
+    parse_stat,
+    scan,
+)
 
 STAT = "42 (a b) c) S 7 1 1 0 -1 4194560 1 0 0 0 3 4 5 6 20 0 1 0 99 1 1 1"
 SPIN = "import time\nwhile time.process_time() < 0.3: pass\n"
@@ -57,6 +67,16 @@ def test_a_process_that_has_ended_is_an_error() -> None:
         pass
     with pytest.raises(ProcessLookupError, match="gateway"):
         cpu_ms({child.pid: "gateway"})
+
+
+def test_what_others_take_is_what_is_left_of_the_busy_time() -> None:
+    """Idle time and waiting for disks are not busy; what the host takes is; guests stand in user already."""
+    tick_ms = 1000 / os.sysconf("SC_CLK_TCK")
+    before = parse_machine("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 1")
+    after = parse_machine("cpu  20 1 10 50 9 2 3 5 20 0\ncpu0 1")
+    assert after == Machine(41 * tick_ms, 100 * tick_ms)
+    assert others_share(before, after, known_ms=31 * tick_ms) == pytest.approx(0.1)
+    assert others_share(before, after, known_ms=50 * tick_ms) == 0
 
 
 def test_memory_is_that_of_the_tree() -> None:
