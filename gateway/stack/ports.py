@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import random
 import socket
 import time
 
@@ -12,9 +13,15 @@ BACKLOG = 4096
 """How many connections may wait while a gateway is started again; the kernel cuts it to its own limit."""
 
 
+FREE_PORTS = range(15_000, 32_000)
+"""Below the ports that Linux gives to outgoing connections (32768 and up). A client that keeps knocking at a server of
+such a number while it is started again can be given that very number, connect to itself, and keep the server out."""
+TRIES = 100
+
+
 def free_port(wanted: int = 0, host: str = "127.0.0.1") -> int:
     """Answer `wanted` when nobody listens on it, and otherwise a port that is free now."""
-    for port in (wanted, 0):
+    for port in (*([wanted] if wanted else []), *random.sample(FREE_PORTS, TRIES)):
         try:
             with _bind(host, port) as probe:
                 return int(probe.getsockname()[1])

@@ -1,6 +1,7 @@
 """A port is taken in one step, or refused in one line."""
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,11 @@ async def test_a_port_in_use_is_refused_with_what_to_do() -> None:
 async def test_an_address_of_another_machine_is_refused() -> None:
     with pytest.raises(StackError, match=r"cannot listen on 192\.0\.2\.1:0"):
         await listen("192.0.2.1", 0, 0.0)
+
+
+def test_a_chosen_port_is_none_that_outgoing_connections_get() -> None:
+    lowest, highest = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert not any(lowest <= free_port() <= highest for _ in range(20))
 
 
 def test_the_wanted_port_is_taken_where_it_is_free_and_another_where_not() -> None:
