@@ -27,6 +27,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     requests_per_s: float | None = None
     cpu_per_request_ms: dict[str, float] = {}
     """By process, and for the `tree`."""
+    saturated_p50_ms: float | None = None
+    saturated_p99_ms: float | None = None
     paced_p50_ms: float | None = None
     """Latency over the engine's own, requests coming at a fixed rate."""
     paced_p99_ms: float | None = None
@@ -80,6 +82,8 @@ def summarize(rounds: Rounds) -> Figures:
     return Figures(
         requests_per_s=_middle([each.load.per_second for each in rounds.saturated]),
         cpu_per_request_ms={name: share for name, share in cpu.items() if share is not None},
+        saturated_p50_ms=_middle([each.load.latency_ms.p50 for each in rounds.saturated]),
+        saturated_p99_ms=_middle([each.load.latency_ms.p99 for each in rounds.saturated]),
         paced_p50_ms=_middle([each.load.latency_ms.p50 - rounds.engine_ms for each in rounds.paced]),
         paced_p99_ms=_middle([each.load.latency_ms.p99 - rounds.engine_ms for each in rounds.paced]),
         paced_cpu_per_request_ms=cpu_per(rounds.paced, TREE, "answered"),

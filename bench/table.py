@@ -47,6 +47,8 @@ def lines(columns: Sequence[Column]) -> list[Line]:
         Line(words="requests/s, 64 callers", read=lambda f: f.requests_per_s, form="{:,.0f}", check="requests_per_s"),
         Line(words="CPU-ms a request, all processes", read=_cpu(TREE), check="tree_cpu_ms"),
         *_process_lines(columns),
+        Line(words="latency of 64 callers, p50 ms", read=lambda f: f.saturated_p50_ms, form="{:.2f}"),
+        Line(words="latency of 64 callers, p99 ms", read=lambda f: f.saturated_p99_ms, form="{:.2f}"),
         Line(words="added latency at 50/s, p50 ms", read=lambda f: f.paced_p50_ms, form="{:.2f}", check="paced_p50_ms"),
         Line(words="added latency at 50/s, p99 ms", read=lambda f: f.paced_p99_ms, form="{:.2f}", check="paced_p99_ms"),
         Line(words="CPU-ms a request at 50/s", read=lambda f: f.paced_cpu_per_request_ms, form="{:.2f}"),
