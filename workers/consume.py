@@ -107,8 +107,8 @@ class Consumer:
             backoff.reset()
             for request_id in beat.lost:
                 runner.stop(request_id, held.get(request_id, 0), "lost")
-            for request_id in beat.cancelled:
-                runner.stop(request_id, held.get(request_id, 0), "cancelled")
+            for cancel in beat.cancelled:
+                runner.stop(cancel.id, held.get(cancel.id, 0), cancel.reason)
             await asyncio.sleep(every_s)
 
     async def hear_cancels(self) -> None:
@@ -117,8 +117,8 @@ class Consumer:
         backoff = Backoff("cancels.retry")
         while True:
             try:
-                async for request_id in self._queue.cancels():
-                    runner.stop(request_id, runner.held.get(request_id, 0), "cancelled")
+                async for cancel in self._queue.cancels():
+                    runner.stop(cancel.id, runner.held.get(cancel.id, 0), cancel.reason)
                     backoff.reset()
             except QueueUnavailable as error:
                 await backoff.pause(error)

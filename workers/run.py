@@ -19,14 +19,11 @@ from workers.outputs import Outputs, inline
 
 log = structlog.get_logger()
 
-Stop = Literal["cancelled", "deadline", "engine_lost", "lost", "given_back"]
+Stop = Reason | Literal["lost", "given_back"]
 """Why a run is stopped. The last two leave no terminal event: another attempt will."""
 
-_ENDS: dict[Stop, tuple[Outcome, Reason]] = {
-    "cancelled": ("cancelled", "cancelled_by_caller"),
-    "deadline": ("expired", "deadline"),
-    "engine_lost": ("failed", "engine_lost"),
-}
+_OUTCOMES: dict[Stop, Outcome] = {"deadline": "expired", "engine_lost": "failed"}
+"""What a stopped run's outcome is; else it was cancelled."""
 
 
 _OUTPUTS = (TextOutput, VectorOutput, MediaOutput)
@@ -131,13 +128,13 @@ class Runner:
         if live.timer is not None:
             live.timer.cancel()
         error = EngineError("") if task.cancelled() else task.exception()
-        if live.stop in ("lost", "given_back"):
+        if live.stop == "lost" or live.stop == "given_back":
             self._forget(run)
             self._outputs.discard(None if error else task.result())
         elif error is None:
             self._succeed(run, task.result())
         elif live.stop is not None:
-            self.outbox.end(end_of(run, self._worker, *_ENDS[live.stop]))
+            self.outbox.end(end_of(run, self._worker, _OUTCOMES.get(live.stop, "cancelled"), live.stop))
         else:
             self._fail(run, error)
         self.freed.set()

@@ -1,6 +1,7 @@
 """`faregate gateway` and `faregate settler`: the two service processes of this side."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -32,6 +33,7 @@ log = structlog.get_logger()
 DRAIN_S = 25
 """How long a gateway that is told to stop waits for the calls it serves."""
 FIRST_LOOK_S = 0.2
+TIDY_S = 3600.0
 
 
 def _settings() -> Settings:
@@ -101,12 +103,11 @@ async def _settle(settings: Settings) -> None:
         settler=worker,
         snapshot=catalog.snapshot,
         is_away=is_away,
-        blobs=LocalBlobs(settings.blob_dir),
-        settings=settings,
+        every_s=settings.sweep_s,
     )
     await _first_snapshot(catalog, stopping)
     freeze_heap()
-    await _together(catalog.run(stopping), worker.run(stopping), sweeper.run(stopping))
+    await _together(catalog.run(stopping), worker.run(stopping), sweeper.run(stopping), _tidy(settings, stopping))
     await settlement.close()
     await side.close()
     await queues.close()
@@ -125,6 +126,15 @@ async def _first_snapshot(catalog: SnapshotSource, stopping: asyncio.Event) -> N
             await asyncio.sleep(FIRST_LOOK_S)
         else:
             return
+
+
+async def _tidy(settings: Settings, stopping: asyncio.Event) -> None:
+    """Forget media that are kept no longer, once an hour."""
+    blobs = LocalBlobs(settings.blob_dir)
+    while not stopping.is_set():
+        await asyncio.to_thread(blobs.prune, settings.keep_output_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), TIDY_S)
 
 
 async def _together(*work: Coroutine[Any, Any, None]) -> None:

@@ -7,13 +7,11 @@ is ended.
 """
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import structlog
 
-from gateway.blobs.local import LocalBlobs
 from gateway.catalog.model import Snapshot
 from gateway.contract.events import Ended
 from gateway.contract.phases import Phases
@@ -23,7 +21,6 @@ from gateway.contract.units import Units
 from gateway.flow.settle import Settler
 from gateway.ledger.open_requests import OpenRequest, OpenRequests
 from gateway.queues.port import GatewaySide, QueueUnavailable, SettlerSide, Waiting
-from gateway.settings import Settings
 
 log = structlog.get_logger()
 
@@ -33,8 +30,6 @@ MOST = 1_000
 """Requests looked at in one round, and the longest queue that anything is put back into: see ledger/README.md."""
 DEADLINE_GRACE_S = 3.0
 """How long after its deadline a running request may still end by its worker's word."""
-TIDY_S = 3600.0
-"""Between two looks for media that are kept no longer."""
 GATEWAY_SILENT_S = 15.0
 """How long a gateway may be silent before its synchronous requests count as left."""
 
@@ -51,8 +46,7 @@ class Sweeper:
         settler: Settler,
         snapshot: Callable[[], Snapshot],
         is_away: Callable[[BaseException], bool],
-        blobs: LocalBlobs,
-        settings: Settings,
+        every_s: float,
     ) -> None:
         self._queues = queues
         self._queue = queue
@@ -60,10 +54,7 @@ class Sweeper:
         self._settler = settler
         self._snapshot = snapshot
         self._is_away = is_away
-        self._blobs = blobs
-        self._every_s = settings.sweep_s
-        self._keep_output_s = settings.keep_output_s
-        self._tidied_s = -TIDY_S
+        self._every_s = every_s
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Sweep until told to stop."""
@@ -88,9 +79,6 @@ class Sweeper:
         for name, rows in orphans.items():
             await self._find(name, rows)
         await self._open_requests.prune()
-        if time.monotonic() > self._tidied_s + TIDY_S:
-            self._tidied_s = time.monotonic()
-            await asyncio.to_thread(self._blobs.prune, self._keep_output_s)
 
     async def _find(self, pool: str, rows: Sequence[OpenRequest]) -> None:
         """Deal with open requests that are neither queued, leased nor waiting to be settled."""

@@ -6,7 +6,14 @@ import msgspec
 
 from gateway.contract.events import Ended, Frame
 from gateway.contract.request import Request
-from gateway.queues.port import Taken
+from gateway.contract.states import REASONS
+from gateway.queues.port import Cancel, Taken
+
+
+def read_cancel(message: bytes) -> Cancel:
+    """Read a message of a pool's control channel: an id, a space, the reason."""
+    request_id, _, reason = message.decode().partition(" ")
+    return Cancel(request_id, reason if reason in REASONS else "cancelled_by_caller")
 
 
 class Holding(msgspec.Struct):

@@ -10,11 +10,11 @@ from gateway.contract.events import Ended, Event, Frame, encode_event, encode_fr
 from gateway.contract.pools import PoolSpec, WorkerStatus
 from gateway.contract.request import Request
 from gateway.queues.event_log import PAGE, Entry, follow
-from gateway.queues.held import Held
+from gateway.queues.held import Held, read_cancel
 from gateway.queues.keys import keys_of, reply_channel
 from gateway.queues.limits import IDLE_MS, LEASE_MS, MOST_EXPIRED, MOST_UNSETTLED, SILENT_MS
 from gateway.queues.memory_pool import MemoryPool
-from gateway.queues.port import Beat, Depth, Settlement, Standing, Swept, Taken, Waiting
+from gateway.queues.port import Beat, Cancel, Depth, Settlement, Standing, Swept, Taken, Waiting
 from gateway.queues.settlements import ids_in, read_entry
 
 Heard = Callable[[bytes], None]
@@ -167,14 +167,15 @@ class MemoryWorker:
         lost += [request_id for request_id in request_ids if request_id not in self._held and request_id not in lost]
         return Beat(lost, cancelled)
 
-    async def cancels(self) -> AsyncIterator[str]:
-        """Yield the ids of leased requests that are to stop, as they are told; a heartbeat repeats them."""
-        told: asyncio.Queue[str] = asyncio.Queue()
+    async def cancels(self) -> AsyncIterator[Cancel]:
+        """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
+        told: asyncio.Queue[Cancel] = asyncio.Queue()
         control = keys_of(self._state.name).control
 
         def heard(message: bytes) -> None:
-            if message.decode() in self._held:
-                told.put_nowait(message.decode())
+            cancel = read_cancel(message)
+            if cancel.id in self._held:
+                told.put_nowait(cancel)
 
         await self._queues.channels.subscribe(control, heard, lambda: None)
         try:

@@ -5,13 +5,13 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gateway.contract.events import Ended, encode_ended, encode_event
+from gateway.contract.events import Ended, decode_ended, encode_ended, encode_event
 from gateway.contract.pools import PoolSpec, WorkerStatus
 from gateway.contract.request import Request, encode_request
 from gateway.queues.event_log import Entry
 from gateway.queues.keys import keys_of
 from gateway.queues.limits import GONE_MS
-from gateway.queues.port import Standing, Swept, Taken, Waiting
+from gateway.queues.port import Cancel, Standing, Swept, Taken, Waiting
 
 Publish = Callable[[bytes, bytes], None]
 
@@ -141,7 +141,7 @@ class MemoryPool:
             return "removed"
         if ended.id in self.leases:
             self.cancels[ended.id] = encode_ended([ended])
-            self.publish(keys_of(self.name).control, ended.id.encode())
+            self.publish(keys_of(self.name).control, f"{ended.id} {ended.reason}".encode())
             return "told"
         return "absent"
 
@@ -155,7 +155,7 @@ class MemoryPool:
 
     def beat(
         self, pairs: Iterable[tuple[str, int]], lease_ms: int, status: WorkerStatus
-    ) -> tuple[list[str], list[str]]:
+    ) -> tuple[list[str], list[Cancel]]:
         """Do what beat.lua does."""
         now_us = self.now_us()
         self.workers[status.worker] = (now_us, status)
@@ -166,7 +166,7 @@ class MemoryPool:
                 continue
             self.leases[request_id] = now_us + lease_ms * 1000
             if request_id in self.cancels:
-                cancelled.append(request_id)
+                cancelled.append(Cancel(request_id, decode_ended(self.cancels[request_id])[0].reason))
         return lost, cancelled
 
     def give_back(self, pairs: Iterable[tuple[str, int]]) -> None:

@@ -8,6 +8,7 @@ import msgspec
 from gateway.contract.events import Ended, Event, Frame
 from gateway.contract.pools import PoolSpec, WorkerStatus
 from gateway.contract.request import Request
+from gateway.contract.states import Reason
 
 
 class QueueUnavailable(Exception):
@@ -34,11 +35,18 @@ class Taken(msgspec.Struct, frozen=True):
     """The server's Unix microseconds when it was taken."""
 
 
+class Cancel(msgspec.Struct, frozen=True):
+    """A leased request that is to stop, and why: what its end then says."""
+
+    id: str
+    reason: Reason
+
+
 class Beat(msgspec.Struct, frozen=True):
     """The answer to a heartbeat: leases that are no longer this worker's, and requests it must stop."""
 
     lost: list[str]
-    cancelled: list[str]
+    cancelled: list[Cancel]
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -128,8 +136,8 @@ class WorkerSide(Protocol):
         """Extend the leases of `request_ids`, all in one command, and leave the worker's status."""
         ...
 
-    def cancels(self) -> AsyncIterator[str]:
-        """Yield the ids of leased requests that are to stop, as they are told; a heartbeat repeats them."""
+    def cancels(self) -> AsyncIterator[Cancel]:
+        """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
         ...
 
     async def finish(self, ended: Sequence[Ended]) -> list[str]:

@@ -83,6 +83,7 @@ class RedisQueue:
             encode_event(ended) if kept else b"",
             KEEP_S,
             keys.control,
+            ended.reason,
         )
         return cast(Literal["removed", "told", "absent"], answer.decode())
 

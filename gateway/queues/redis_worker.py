@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import structlog
 
-from gateway.contract.events import Ended, Frame, encode_ended, encode_event, encode_frames
+from gateway.contract.events import Ended, Frame, decode_ended, encode_ended, encode_event, encode_frames
 from gateway.contract.pools import PoolSpec, WorkerStatus, decode_spec, encode_status
 from gateway.contract.request import Request, decode_request
 from gateway.queues.event_log import KEEP_S, MOST_ENTRIES
-from gateway.queues.held import Held
+from gateway.queues.held import Held, read_cancel
 from gateway.queues.keys import keys_of, reply_channel
 from gateway.queues.limits import LEASE_MS, MOST_AT_ONCE
-from gateway.queues.port import Beat, QueueUnavailable, Taken
+from gateway.queues.port import Beat, Cancel, QueueUnavailable, Taken
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
 from gateway.queues.wire import ANSWER_S, ScriptMissing, Wire
@@ -164,16 +164,17 @@ class RedisWorker:
         gone = [request_id.decode() for request_id in lost]
         self._held.drop(gone)
         gone += [request_id for request_id in request_ids if request_id not in self._held and request_id not in gone]
-        return Beat(gone, [request_id.decode() for request_id in cancelled])
+        stops = zip(cancelled[::2], cancelled[1::2], strict=True)
+        return Beat(gone, [Cancel(request_id.decode(), decode_ended(packed)[0].reason) for request_id, packed in stops])
 
-    async def cancels(self) -> AsyncIterator[str]:
-        """Yield the ids of leased requests that are to stop, as they are told; a heartbeat repeats them."""
-        told: asyncio.Queue[str] = asyncio.Queue()
+    async def cancels(self) -> AsyncIterator[Cancel]:
+        """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
+        told: asyncio.Queue[Cancel] = asyncio.Queue()
 
         def heard(message: bytes) -> None:
-            request_id = message.decode()
-            if request_id in self._held:
-                told.put_nowait(request_id)
+            cancel = read_cancel(message)
+            if cancel.id in self._held:
+                told.put_nowait(cancel)
 
         await self._channels.subscribe(self._keys.control, heard, lambda: None)
         try:

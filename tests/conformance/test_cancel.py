@@ -3,6 +3,7 @@
 import asyncio
 
 from gateway.contract.events import Ended
+from gateway.queues.port import Cancel
 from tests.conformance.backends import POOL, Backend, ended, request, status, stopped, waiting
 
 
@@ -25,7 +26,7 @@ async def test_the_worker_of_a_running_request_is_told_at_once(backend: Backend)
     listening = asyncio.ensure_future(anext(told))
     await asyncio.sleep(0.1)
     assert await gateway.cancel(stopped(taken[1].request)) == "told"
-    assert await asyncio.wait_for(listening, 1) == taken[1].request.id
+    assert await asyncio.wait_for(listening, 1) == Cancel(taken[1].request.id, "cancelled_by_caller")
     await told.aclose()  # type: ignore[attr-defined]
 
 
@@ -36,7 +37,7 @@ async def test_a_heartbeat_repeats_what_is_to_stop(backend: Backend) -> None:
     await gateway.cancel(stopped(one.request))
     ids = [one.request.id, other.request.id]
     for _ in range(2):
-        assert (await worker.beat(ids, status())).cancelled == [one.request.id]
+        assert (await worker.beat(ids, status())).cancelled == [Cancel(one.request.id, "cancelled_by_caller")]
     await worker.finish([ended(one)])
     assert (await worker.beat([other.request.id], status())).cancelled == []
 

@@ -155,7 +155,7 @@ def test_a_client_that_leaves_pays_for_what_was_produced(system: System, share: 
         assert shown["status"] == "cancelled"
         assert shown["reason"] == "client_gone"
         produced = shown["usage"]["output_tokens"]  # type: ignore[index]
-        assert 100 * share <= produced < 100
+        assert 100 * share - 1 <= produced < 100  # the first chunk holds the role
         assert shown["charge_nanos"] > 0  # type: ignore[operator]
     assert system.balance(account)["held_nanos"] == 0
 

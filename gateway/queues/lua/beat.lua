@@ -2,7 +2,7 @@
 -- KEYS 1 leases  2 attempts  3 cancels
 --      4 workers   hash: name -> Unix milliseconds of its last heartbeat, a space, its packed status
 -- ARGV 1 lease in milliseconds  2 worker  3 packed status  4 how many requests (n)  then n ids, n attempts
--- Answers {ids whose lease is gone or belongs to a later attempt, ids that are to stop}.
+-- Answers {ids whose lease is gone or belongs to a later attempt, ids that are to stop, each followed by its canceller's packed terminal event}.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HSET', KEYS[4], ARGV[2], string.format('%d ', now) .. ARGV[3])
@@ -22,6 +22,7 @@ for i = 1, n do
     extended[#extended + 1] = ids[i]
     if stop and stop[i] then
       cancelled[#cancelled + 1] = ids[i]
+      cancelled[#cancelled + 1] = stop[i]
     end
   else
     lost[#lost + 1] = ids[i]

@@ -3,7 +3,7 @@
 --      7 cancels   hash: id -> the canceller's packed terminal event, of leased requests that are to stop
 --      8 settlements  9 the request's event log
 -- ARGV 1 id  2 terminal event, packed for the stream  3 terminal event, packed for the log; '' for none
---      4 seconds a log is kept  5 channel of the pool's workers
+--      4 seconds a log is kept  5 channel of the pool's workers  6 reason
 -- Answers 'removed', 'told' or 'absent'.
 local id = ARGV[1]
 if redis.call('ZREM', KEYS[1], id) == 1 then
@@ -30,7 +30,7 @@ if redis.call('ZREM', KEYS[1], id) == 1 then
 end
 if redis.call('ZSCORE', KEYS[4], id) then
   redis.call('HSET', KEYS[7], id, ARGV[2])
-  redis.call('PUBLISH', ARGV[5], id)
+  redis.call('PUBLISH', ARGV[5], id .. ' ' .. ARGV[6])
   return 'told'
 end
 return 'absent'

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.contract.events import Ended, Started, TextDelta, TextOutput
+from gateway.contract.events import Ended, Started, TextDelta, TextOutput, encode_ended
+from gateway.contract.phases import Phases
+from gateway.contract.units import Units
 from gateway.queues.keys import reply_channel
 from gateway.queues.port import Waiting
 from tests.unit.workers.conftest import CHAT, LONG, SLOW, STREAM
@@ -92,9 +94,10 @@ async def test_a_cancellation_that_was_not_heard_comes_with_the_heartbeat(pool: 
     pool.start()
     request_id = await pool.submit("long", stream=True)
     await pool.until_heard(request_id, 1)
-    pool.state.cancels[request_id] = b"told on a channel nobody heard"
+    unheard = Ended(request_id, 0, "cancelled", "client_gone", Units(), Phases(), 7)
+    pool.state.cancels[request_id] = encode_ended([unheard])
     (end,) = await pool.ended()
-    assert end.outcome == "cancelled"
+    assert (end.outcome, end.reason) == ("cancelled", "client_gone")
 
 
 async def test_a_request_past_its_deadline_is_not_run(pool: "Pool") -> None:
