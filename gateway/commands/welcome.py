@@ -75,4 +75,4 @@ async def _models(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 def now_line(line: str) -> None:
     """Print a line of what happens."""
-    click.echo(f"faregate: {line}")
+    click.echo(f"faregate: {line.rstrip()}")
