@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import random
-import socket
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
@@ -19,7 +18,7 @@ from litestar.openapi import OpenAPIConfig
 from gateway.admin.api import admin_router
 from gateway.blobs.local import LocalBlobs
 from gateway.catalog.snapshot import SnapshotSource
-from gateway.db.session import HotSession, is_unavailable, slow_engine
+from gateway.db.session import HotSession, slow_engine
 from gateway.errors import FaregateError, Unavailable
 from gateway.flow.floor import Floor
 from gateway.flow.resend import Resend
@@ -47,6 +46,7 @@ from gateway.ledger.keyring import Keyring
 from gateway.ledger.keys import Keys
 from gateway.ledger.open_requests import OpenRequests
 from gateway.metrics import Metrics
+from gateway.process import is_away, process_name
 from gateway.queues.port import QueueUnavailable
 from gateway.queues.redis_queue import RedisQueues
 from gateway.queues.redis_settler import RedisSettler
@@ -61,16 +61,6 @@ from gateway.version import VERSION
 log = structlog.get_logger()
 
 FIRST_LOOK_S = 5.0
-
-
-def process_name() -> str:
-    """Name this process for others: replies are addressed by it, and it never comes twice."""
-    return f"{socket.gethostname()[:40]}-{os.getpid()}-{os.urandom(3).hex()}"
-
-
-def is_away(error: BaseException) -> bool:
-    """Say whether an error means that Postgres or Redis is away for the moment."""
-    return isinstance(error, Unavailable | QueueUnavailable) or is_unavailable(error)
 
 
 class Parts:

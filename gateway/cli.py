@@ -28,8 +28,8 @@ COMMANDS = {
     "usage": Entry("usage", "Show what was used and charged."),
     "books": Entry("books", "Verify that the books add up."),
     "models": Entry("models", "Make tiny models of random weights from code."),
-    "gateway": Entry("serve", "Run one gateway: the HTTP API."),
-    "settler": Entry("serve", "Run one settler: charges what has ended, puts back what was lost."),
+    "gateway": Entry("gateway", "Run one gateway: the HTTP API."),
+    "settler": Entry("settler", "Run one settler: charges what has ended, puts back what was lost."),
 }
 
 

@@ -95,23 +95,15 @@ class Endpoint:
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one call."""
-        started = False
-
-        async def sending(message: Any) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
         try:
             if scope["method"] != "POST":  # type: ignore[typeddict-item]
                 await send_bytes(send, 405, [(b"allow", b"POST")], b"")
                 return
-            await self._serve(scope, receive, sending)
+            await self._serve(scope, receive, send)
         except Exception as error:
             refusal = told(error, scope["path"])
             self._metrics.refused(refusal.code)
-            if not started:
-                await send_error(send, refusal, self.family.error(refusal))
+            await send_error(send, refusal, self.family.error(refusal))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = read_head(scope)
@@ -142,7 +134,7 @@ class Endpoint:
     async def _stream(self, send: Send, placed: Placed, writer: Writer) -> None:
         """Send deltas as they come, and the end after its charge has committed.
 
-        A fault before the first byte is a plain error.
+        A fault before the first byte is a plain error; after it, the writer says that the stream breaks off.
         """
         box = placed.box
         assert box is not None

@@ -11,7 +11,7 @@ from tests.shape.sources import EVERYTHING, PACKAGES, ROOT, files, functions, pl
 
 ENVIRONMENT_READERS = {"gateway/settings.py", "workers/settings.py"}
 OUTERMOST = {
-    "gateway/commands/serve.py",  # the settler's wait for its first catalog
+    "gateway/commands/settler.py",  # the settler's wait for its first catalog
     "gateway/flow/resend.py",  # the gateway's loops
     "gateway/flow/settle.py",  # the settler's loops
     "gateway/flow/sweep.py",

@@ -1,22 +1,17 @@
-"""`faregate gateway` and `faregate settler`: the two service processes of this side."""
+"""`faregate settler`: the process that charges what has ended, and sweeps what was left behind."""
 
 import asyncio
 import contextlib
-import os
 import signal
-import socket
 from collections.abc import Coroutine
 from typing import Any
 
 import click
 import structlog
-import uvicorn
 import uvloop
 
-from gateway.app import create_app, is_away, process_name
 from gateway.blobs.local import LocalBlobs
 from gateway.catalog.snapshot import SnapshotSource
-from gateway.commands.draining import DrainingServer
 from gateway.db.session import slow_engine
 from gateway.flow.settle import Settler
 from gateway.flow.sweep import Sweeper
@@ -24,57 +19,22 @@ from gateway.heap import freeze_heap
 from gateway.ledger.open_requests import OpenRequests
 from gateway.ledger.settlement import Settlement
 from gateway.log import configure_logs
+from gateway.process import is_away, process_name, process_settings
 from gateway.queues.redis_queue import RedisQueues
 from gateway.queues.redis_settler import RedisSettler
-from gateway.settings import Settings, SettingsError, load_settings
+from gateway.settings import Settings
 
 log = structlog.get_logger()
 
-DRAIN_S = 25
-"""How long a gateway that is told to stop waits for the calls it serves."""
 FIRST_LOOK_S = 0.2
 TIDY_S = 3600.0
-
-
-def _settings() -> Settings:
-    try:
-        return load_settings(os.environ)
-    except SettingsError as error:
-        raise click.UsageError(str(error)) from None
-
-
-@click.command("gateway")
-def gateway() -> None:
-    """Serve the REST API, configured by FAREGATE_ settings."""
-    settings = _settings()
-    configure_logs(settings.log_level, role="gateway")
-    app = create_app(settings)
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        interface="asgi3",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        log_level="warning",
-        backlog=4096,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=DRAIN_S,
-    )
-    inherited = [socket.socket(fileno=settings.listen_fd)] if settings.listen_fd >= 0 else None
-    DrainingServer(config, app.litestar.state.readiness, settings.drain_notice_s).run(sockets=inherited)
+"""Between two looks for media that are kept no longer."""
 
 
 @click.command("settler")
 def settler() -> None:
     """Charge what has ended, and sweep what was left behind."""
-    settings = _settings()
+    settings = process_settings()
     configure_logs(settings.log_level, role="settler")
     uvloop.run(_settle(settings))
 
@@ -144,4 +104,4 @@ async def _together(*work: Coroutine[Any, Any, None]) -> None:
             group.create_task(one)
 
 
-commands: list[click.Command] = [gateway, settler]
+commands: list[click.Command] = [settler]
