@@ -27,7 +27,7 @@ endif
 test: ## Run all tests but those of vLLM: TESTS=tests WORKERS=2
 	@$(INSTALL) test
 	@failed=0; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not vllm and not chaos" $(TESTS) || $(NONE_CHOSEN) || failed=1; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not vllm and not chaos" $(TESTS) || $(NONE_CHOSEN) || failed=1; \
 	$(BIN)/python -m pytest -m "chaos and not vllm" $(TESTS) || $(NONE_CHOSEN) || failed=1; \
 	exit $$failed
 
