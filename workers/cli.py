@@ -66,8 +66,11 @@ async def serve(settings: WorkerSettings) -> int:
 @click.argument("names", nargs=-1)
 def make_tiny_models(folder: Path, names: tuple[str, ...]) -> None:
     """Make tiny models of random weights under FOLDER: those of NAMES, or all."""
-    from workers.tiny.models import UnknownTinyModel, make_tiny  # needs the packages of the extra vllm
-
+    try:
+        from workers.tiny.models import UnknownTinyModel, make_tiny  # needs the packages of the extra vllm
+    except ModuleNotFoundError as error:
+        click.echo(f"Tiny models need the packages of vLLM, and {error.name} is not installed.", err=True)
+        sys.exit(USAGE)
     try:
         made = make_tiny(folder, names)
     except (UnknownTinyModel, OSError) as error:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import redis
+from redis.crc import key_slot
 
 from gateway.contract.events import Frame, TextDelta
 from gateway.queues.keys import GROUP, keys_of
@@ -17,6 +17,7 @@ from gateway.queues.port import QueueUnavailable
 from gateway.queues.redis_queue import RedisQueues
 from gateway.queues.redis_worker import RedisWorker
 from gateway.queues.replies import Replies
+from gateway.queues.scripts import script
 from gateway.stack import valkey
 from gateway.stack.children import Child, await_ready, spawn, stop
 from gateway.stack.errors import NotInstalled
@@ -295,14 +296,28 @@ async def test_tags_of_past_accounts_are_dropped_while_the_queue_never_empties(i
     assert in_redis.client.hlen(KEYS.tags) < 1000
 
 
-async def test_long_gone_workers_and_settlers_are_forgotten(in_redis: InRedis) -> None:
+async def test_long_gone_workers_are_forgotten(in_redis: InRedis) -> None:
     worker, settler = in_redis.worker(), in_redis.settler()
-    await settler.settlements([POOL], 1, wait_s=0)
     await worker.beat([], status("alive"))
     in_redis.client.hset(KEYS.workers, "dead", b"1000 anything")
     await settler.sweep(POOL, 3)
     assert in_redis.client.hkeys(KEYS.workers) == [b"alive"]
-    assert len(in_redis.client.xinfo_consumers(KEYS.settlements, GROUP)) == 1
+
+
+async def test_a_long_gone_settler_is_forgotten_unless_it_left_something(in_redis: InRedis) -> None:
+    gateway, worker = in_redis.gateway(), in_redis.worker()
+    await gateway.enqueue(waiting(request(), request()))
+    idle, left = in_redis.settler("idle"), in_redis.settler("left")
+    for settler, taken in zip((idle, left), await worker.take(2, wait_s=0), strict=True):
+        await worker.finish([ended(taken)])
+        entries = await settler.settlements([POOL], 9, wait_s=1)
+        assert len(entries) == 1
+        if settler is idle:
+            await settler.settled([(pool, entry.entry) for pool, entry in entries])
+    await asyncio.sleep(0.1)
+    await in_redis.queues.wire.run(script("tidy"), (KEYS.tags, KEYS.workers, KEYS.settlements), "0", GROUP, 50)
+    consumers = in_redis.client.xinfo_consumers(KEYS.settlements, GROUP)
+    assert [consumer["name"] for consumer in consumers] == [b"left"]
 
 
 async def test_missing_does_not_answer_when_too_much_is_unsettled(in_redis: InRedis) -> None:
@@ -329,10 +344,8 @@ async def test_a_full_redis_is_unavailable_and_loses_nothing(in_redis: InRedis) 
     assert (await gateway.depth()).waiting == 0
 
 
-def test_the_tag_keeps_a_pools_keys_in_one_slot(redis_url: str) -> None:
-    with redis.Redis.from_url(redis_url) as client:
-        slots = {client.execute_command("CLUSTER KEYSLOT", key) for key in (*slotted(), KEYS.events("req_x"))}
-    assert len(slots) == 1
+def test_the_tag_keeps_a_pools_keys_in_one_slot() -> None:
+    assert len({key_slot(key) for key in (*slotted(), KEYS.events("req_x"))}) == 1
 
 
 def slotted() -> list[bytes]:

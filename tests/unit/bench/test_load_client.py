@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -36,7 +36,12 @@ def always(answer: bytes, *, close: bool = False) -> Respond:
 async def server(respond: Respond) -> AsyncIterator[int]:
     """A server that reads requests of known length and lets `respond` write the answers."""
 
+    serving: set[asyncio.Task[None]] = set()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).lower()
@@ -47,10 +52,15 @@ async def server(respond: Respond) -> AsyncIterator[int]:
             pass
         finally:
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     listening = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with listening:
         yield listening.sockets[0].getsockname()[1]
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
 
 
 async def load(respond: Respond, **options: object) -> LoadResult:

@@ -173,7 +173,11 @@ async def test_a_paused_worker_is_fenced_when_it_wakes(fleet: Fleet) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [((), "redis_url"), (("--pool", "p"), "redis_url"), (("make-tiny", "/dev/null", "no-such-model"), "no-such-model")],
+    [
+        ((), "redis_url"),
+        (("--pool", "p"), "redis_url"),
+        pytest.param(("make-tiny", "/dev/null", "no-such-model"), "no-such-model", marks=pytest.mark.vllm),
+    ],
 )
 async def test_a_worker_that_cannot_start_says_why_in_a_line(arguments: tuple[str, ...], words: str) -> None:
     environ = {key: value for key, value in os.environ.items() if not key.startswith("FAREGATE_")}

@@ -2,7 +2,7 @@
 
 import json
 
-import regex  # type: ignore[import-untyped]  # comes with vLLM
+import regex  # comes with vLLM
 
 from workers.engines.vllm.shapes import Constraint
 
