@@ -112,7 +112,7 @@ def _write_causal(folder: Path, model: TinyModel, tokenizer: Tokenizer) -> None:
     never = [each for token, each in ids.items() if token != END]
     likely = Likely(words=word_ids(tokenizer), end=ids[END], never=never)
     tensors["lm_head.weight"] = output_matrix(model.shape, size, likely, random)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt", "weights": "random"})
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     config = _config(model, size) | {"architectures": ["LlamaForCausalLM"]}
     _write_json(folder / "config.json", config)
     generation = {"eos_token_id": ids[END], "pad_token_id": ids[BEGIN], "do_sample": True}
@@ -122,7 +122,7 @@ def _write_causal(folder: Path, model: TinyModel, tokenizer: Tokenizer) -> None:
 def _write_embedding(folder: Path, model: TinyModel, tokenizer: Tokenizer) -> None:
     size = tokenizer.get_vocab_size()
     tensors = transformer(model.shape, size, np.random.default_rng(model.seed))
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt", "weights": "random"})
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     config = _config(model, size) | {
         "architectures": ["LlamaModel"],
         "matryoshka_dimensions": list(EMBEDDING_SIZES),
