@@ -36,10 +36,12 @@ class Held:
         for one in taken:
             self._by_id[one.request.id] = Holding(one.request, one.attempt)
 
-    def drop(self, request_ids: Iterable[str]) -> None:
-        """Forget what is not held any more."""
-        for request_id in request_ids:
-            self._by_id.pop(request_id, None)
+    def drop(self, pairs: Iterable[tuple[str, int]]) -> None:
+        """Forget attempts `(id, attempt)` that are not held any more; a later one of the same request stays."""
+        for request_id, attempt in pairs:
+            holding = self._by_id.get(request_id)
+            if holding is not None and holding.attempt == attempt:
+                del self._by_id[request_id]
 
     def __contains__(self, request_id: str) -> bool:
         """Say whether a request is held."""

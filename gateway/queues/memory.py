@@ -162,10 +162,11 @@ class MemoryWorker:
 
     async def beat(self, request_ids: Sequence[str], status: WorkerStatus) -> Beat:
         """Extend the leases of `request_ids`, and leave the worker's status."""
-        lost, cancelled = self._state.beat(self._held.attempts(request_ids), self._lease_ms, status)
-        self._held.drop(lost)
-        lost += [request_id for request_id in request_ids if request_id not in self._held and request_id not in lost]
-        return Beat(lost, cancelled)
+        held = self._held.attempts(request_ids)
+        lost, cancelled = self._state.beat(held, self._lease_ms, status)
+        self._held.drop(pair for pair in held if pair[0] in lost)
+        gone = set(lost) | set(request_ids).difference(request_id for request_id, _ in held)
+        return Beat([request_id for request_id in request_ids if request_id in gone], cancelled)
 
     async def cancels(self) -> AsyncIterator[Cancel]:
         """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
@@ -194,7 +195,7 @@ class MemoryWorker:
                 self._queues.channels.publish(reply_channel(name), encode_frames(frames))
             for deltas, end in closing.logs:
                 self._state.close_log(end.id, end.attempt, deltas, encode_event(end))
-        self._held.drop(end.id for end in ended)
+        self._held.drop((end.id, end.attempt) for end in ended)
         passed = {end.id for end in through}
         return [end.id for end in ended if end.id not in passed]
 
@@ -211,8 +212,9 @@ class MemoryWorker:
 
     async def give_back(self, request_ids: Sequence[str]) -> None:
         """Return leased requests that did not begin to the front of the queue, at no attempt's cost."""
-        self._state.give_back(self._held.attempts(request_ids))
-        self._held.drop(request_ids)
+        held = self._held.attempts(request_ids)
+        self._state.give_back(held)
+        self._held.drop(held)
 
 
 async def _until(pool: MemoryPool, there: Callable[[], bool]) -> None:

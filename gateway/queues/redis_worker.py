@@ -38,7 +38,7 @@ class RedisWorker:
         self._channels = Subscriber(url)
         self._keys = keys = keys_of(pool)
         self._held = Held()
-        self._unsure: set[str] = set()
+        self._unsure: set[tuple[str, int]] = set()
         self._lease_ms = LEASE_MS
         self._drained = False
         self._sleeper: asyncio.Future[Any] | None = None
@@ -161,11 +161,14 @@ class RedisWorker:
             *(request_id for request_id, _ in held),
             *(attempt for _, attempt in held),
         )
-        gone = [request_id.decode() for request_id in lost]
-        self._held.drop(gone)
-        gone += [request_id for request_id in request_ids if request_id not in self._held and request_id not in gone]
+        gone = {request_id.decode() for request_id in lost}
+        self._held.drop(pair for pair in held if pair[0] in gone)
+        gone.update(set(request_ids).difference(request_id for request_id, _ in held))
+        all_lost = [request_id for request_id in request_ids if request_id in gone]
         stops = zip(cancelled[::2], cancelled[1::2], strict=True)
-        return Beat(gone, [Cancel(request_id.decode(), decode_ended(packed)[0].reason) for request_id, packed in stops])
+        return Beat(
+            all_lost, [Cancel(request_id.decode(), decode_ended(packed)[0].reason) for request_id, packed in stops]
+        )
 
     async def cancels(self) -> AsyncIterator[Cancel]:
         """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
@@ -189,13 +192,13 @@ class RedisWorker:
         Answers the fenced ids: they left no trace. Raises QueueUnavailable when that is not known.
         """
         try:
-            fenced = await self._finish_all([end for end in ended if end.id not in self._unsure], retried=False)
-            fenced += await self._finish_all([end for end in ended if end.id in self._unsure], retried=True)
+            fenced = await self._finish_all([end for end in ended if _attempt(end) not in self._unsure], retried=False)
+            fenced += await self._finish_all([end for end in ended if _attempt(end) in self._unsure], retried=True)
         except QueueUnavailable:
-            self._unsure.update(end.id for end in ended)
+            self._unsure.update(map(_attempt, ended))
             raise
-        self._held.drop(end.id for end in ended)
-        self._unsure.difference_update(end.id for end in ended)
+        self._held.drop(map(_attempt, ended))
+        self._unsure.difference_update(map(_attempt, ended))
         return fenced
 
     async def _finish_all(self, ended: Sequence[Ended], *, retried: bool) -> list[str]:
@@ -259,7 +262,11 @@ class RedisWorker:
             arguments = [value for pair in pairs[start : start + MOST_AT_ONCE] for value in pair]
             touched = (keys.queue, keys.wake, keys.leases, keys.attempts, keys.excused)
             await self._wire.run(script("give_back"), touched, *arguments)
-        self._held.drop(request_ids)
+        self._held.drop(pairs)
+
+
+def _attempt(ended: Ended) -> tuple[str, int]:
+    return ended.id, ended.attempt
 
 
 def _readable(answer: list[Any]) -> list[Taken]:

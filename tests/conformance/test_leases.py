@@ -159,3 +159,19 @@ async def test_all_ends_of_a_large_batch_arrive(backend: Backend) -> None:
     assert await worker.finish([ended(one) for one in taken]) == []
     entries = await settler.settlements([POOL], 100, wait_s=0)
     assert sorted(one.id for _, entry in entries for one in entry.ended) == sorted(one.request.id for one in taken)
+
+
+async def test_a_worker_that_takes_its_lost_request_again_ends_the_later_attempt(backend: Backend) -> None:
+    """The late end of its first attempt is fenced, and takes nothing from the second."""
+    gateway, worker = backend.gateway(), backend.worker()
+    await gateway.enqueue(waiting(request(keep=True)))
+    [first] = await worker.take(1, wait_s=0)
+    backend.expire(first.request.id)
+    await backend.settler().sweep(POOL, 3)
+    [second] = await worker.take(1, wait_s=0)
+    assert await worker.finish([ended(first)]) == [first.request.id]
+    await worker.emit([(second.request, Frame(second.request.id, 2, 0, TextDelta("heard")))])
+    assert await worker.finish([ended(second)]) == []
+    async with asyncio.timeout(5):
+        entries = [entry async for entry, _ in gateway.events(first.request.id)]
+    assert entries == ["2-0", "2-1"]

@@ -29,7 +29,7 @@ def test_frames_of_an_attempt_that_is_not_held_are_dropped() -> None:
     held = holding(one, attempt=2)
     frames = [(one, Frame("req_a", attempt, 0, TextDelta("x"))) for attempt in (1, 2, 3)]
     assert [frame.attempt for _, frame in held.current(frames)] == [2]
-    held.drop(["req_a"])
+    held.drop([("req_a", 2)])
     assert held.current(frames) == []
 
 
@@ -54,5 +54,5 @@ def test_outputs_go_where_they_are_wanted() -> None:
 
 def test_attempts_are_known_of_what_is_held() -> None:
     held = holding(request("req_a"), request("req_b"), attempt=4)
-    held.drop(["req_b"])
+    held.drop([("req_a", 3), ("req_b", 4)])
     assert held.attempts(["req_b", "req_a", "req_c"]) == [("req_a", 4)]
