@@ -59,13 +59,19 @@ class Settler:
         if not entries:
             return 0
         ended = [end for _, entry in entries for end in entry.ended]
+        news: list[tuple[str, Frame]] = []
         for start in range(0, len(ended), self._batch):
-            await self.settle(ended[start : start + self._batch])
-        await self._queues.settled([(pool, entry.entry) for pool, entry in entries])
+            news += await self._charge(ended[start : start + self._batch])
+        done = [(pool, entry.entry) for pool, entry in entries]
+        await asyncio.gather(self._queues.announce(news), self._queues.settled(done))  # both leave in one write
         return len(ended)
 
     async def settle(self, ended: Sequence[Ended]) -> None:
         """Charge ended requests and announce it. Raises while Postgres is away; repeating it charges nothing twice."""
+        await self._queues.announce(await self._charge(ended))
+
+    async def _charge(self, ended: Sequence[Ended]) -> list[tuple[str, Frame]]:
+        """Charge ended requests, and give what is to be announced of it."""
         if any(end.price not in self._snapshot().prices for end in ended):
             await self._refresh()
         by_id = {end.id: end for end in ended}
@@ -78,7 +84,7 @@ class Settler:
                 [self._rated(by_id[row.id], row.price_version_id) for row in disputed]
             )
         self._log([(by_id[row.id], row) for row in charged if row.first])
-        await self._queues.announce([_news(by_id[row.id], row) for row in charged if by_id[row.id].reply])
+        return [_news(by_id[row.id], row) for row in charged if by_id[row.id].reply]
 
     def _rated(self, end: Ended, price_id: int) -> Ending:
         snapshot = self._snapshot()

@@ -7,6 +7,7 @@ is ended.
 """
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -30,6 +31,9 @@ MOST = 1_000
 """Requests looked at in one round, and the longest queue that anything is put back into: see ledger/README.md."""
 DEADLINE_GRACE_S = 3.0
 """How long after its deadline a running request may still end by its worker's word."""
+LEFT_S = 20.0
+"""How long a request may be lost while its gateway lives. A gateway whose caller waits puts it back in 4 s."""
+FORGET_S = 600.0
 GATEWAY_SILENT_S = 15.0
 """How long a gateway may be silent before its synchronous requests count as left."""
 
@@ -55,6 +59,8 @@ class Sweeper:
         self._snapshot = snapshot
         self._is_away = is_away
         self._every_s = every_s
+        self._lost_s: dict[str, float] = {}
+        """When a synchronous request was first found to be lost from Redis."""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Sweep until told to stop."""
@@ -79,6 +85,8 @@ class Sweeper:
         for name, rows in orphans.items():
             await self._find(name, rows)
         await self._open_requests.prune()
+        now_s = time.monotonic()
+        self._lost_s = {one: since_s for one, since_s in self._lost_s.items() if now_s - since_s < FORGET_S}
 
     async def _find(self, pool: str, rows: Sequence[OpenRequest]) -> None:
         """Deal with open requests that are neither queued, leased nor waiting to be settled."""
@@ -93,8 +101,15 @@ class Sweeper:
             log.warning("sweep.put_back", pool=pool, requests=len(kept))
             await self._queue(pool).enqueue([Waiting(self._request(row)) for row in kept])
         alive = await self._queues.gateways(GATEWAY_SILENT_S)
-        left = [row for row in lost if row.payload is None and row.gateway not in alive]
-        await self._end(left, "failed", "gateway_lost")
+        await self._end(
+            [row for row in lost if row.payload is None and self._is_left(row, alive)], "failed", "gateway_lost"
+        )
+
+    def _is_left(self, row: OpenRequest, alive: set[str]) -> bool:
+        """Say whether nobody will put a synchronous request back: its gateway is gone, or has let it lie."""
+        now_s = time.monotonic()
+        since_s = self._lost_s.setdefault(row.id, now_s)
+        return row.gateway not in alive or now_s - since_s > LEFT_S
 
     def _request(self, row: OpenRequest) -> Request:
         """Make the queue's request anew from what Postgres keeps."""
