@@ -50,8 +50,10 @@ async def test_without_fences_the_same_storm_breaks_the_books(tmp_path: Path, mo
         monkeypatch.setattr("tests.chaos.drain.DRAIN_S", STUCK_S)
         try:
             passed = await storm(system, key, seconds=SECONDS)
-        except AssertionError:  # what was charged twice stopped the settling of the rest: found just as well
-            return
+        except AssertionError as stuck:
+            if "still open" not in str(stuck):
+                raise
+            return  # what was charged twice stopped the settling of the rest: found just as well
     assert passed.count("pause", "worker")
     assert passed.fenced == 0
     assert {"I3", "I4"} <= set(passed.verdict.broken)
