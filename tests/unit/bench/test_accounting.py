@@ -70,7 +70,7 @@ def test_a_process_that_has_ended_is_an_error() -> None:
 
 
 def test_what_others_take_is_what_is_left_of_the_busy_time() -> None:
-    """Idle time, waiting for disks and interrupts are not busy; what the host takes is; guests stand in user already."""
+    """Idle time, waiting and interrupts are not busy; what the host takes is; guests stand in user already."""
     tick_ms = 1000 / os.sysconf("SC_CLK_TCK")
     before = parse_machine("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 1")
     after = parse_machine("cpu  20 1 10 50 9 2 3 5 20 0\ncpu0 1")
