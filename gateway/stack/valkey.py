@@ -12,6 +12,9 @@ import msgspec
 from gateway.stack.children import Child
 from gateway.stack.errors import NotInstalled
 
+REPLY_BUFFERS = "pubsub 256mb 64mb 60"
+"""What may wait for a gateway: media that end together pass the 32 MB at which Valkey would cut it off."""
+
 
 class Valkey(msgspec.Struct, frozen=True, kw_only=True):
     """A Valkey server: where its data are and where it listens."""
@@ -42,6 +45,7 @@ class Valkey(msgspec.Struct, frozen=True, kw_only=True):
         command = [str(binary())]
         for name, value in settings.items():
             command += [f"--{name}", value]
+        command += ["--client-output-buffer-limit", *REPLY_BUFFERS.split()]
         return Child(role="valkey", name="valkey", command=tuple(command), log=self.log, stop_signal=signal.SIGTERM)
 
     def ready(self) -> bool:
