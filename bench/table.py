@@ -60,7 +60,7 @@ def lines(columns: Sequence[Column]) -> list[Line]:
         Line(words="CPU-ms a chunk, all processes", read=lambda f: f.chunk_cpu_ms, form="{:.4f}", check="chunk_cpu_ms"),
         Line(words="memory after load, RSS MB", read=_memory("rss_mb"), form="{:.0f}", check="memory_mb"),
         Line(words="    shared pages divided, PSS MB", read=_memory("pss_mb"), form="{:.0f}"),
-        Line(words="processors taken by others, %", read=lambda f: f.others_percent, form="{:.0f}"),
+        Line(words="processors idle or with others, %", read=lambda f: f.others_percent, form="{:.0f}"),
         Line(words="failed requests", read=lambda f: f.failures, form="{:d}", check="failures"),
     ]
 
