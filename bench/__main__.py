@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.bars import Bars, Check, judge
+from bench.bars import Bars, Check, UpstreamBars, judge, judge_upstream
 from bench.build import build_client
 from bench.figures import Figures, Rounds, summarize
 from bench.peers import measure_peers
@@ -21,6 +21,7 @@ from bench.servers import ROOT, asgi_server
 from bench.stack import Stack, running_stack
 from bench.table import Column, render
 from bench.target import Plan, Target
+from bench.upstream import measure_upstream
 
 RESULTS = Path(__file__).parent / "results"
 STACK, RAW, TYPED = "Faregate", "@asgi route", "typed route"
@@ -120,8 +121,15 @@ def main() -> int:
             found = measure_peers(plan, stack.connection.database_url)
             rounds += found.rounds
             notes += found.notes
+    say("an upstream")
+    cloud = measure_upstream(plan)
+    rounds.insert(1, cloud)
     figures = {each.target: summarize(each) for each in rounds}
-    checks = [*judge(figures[STACK], figures[RAW], Bars()), books]
+    checks = [
+        *judge(figures[STACK], figures[RAW], Bars()),
+        *judge_upstream(figures[cloud.target], UpstreamBars()),
+        books,
+    ]
     report = Report(
         at=at,
         commit=commit(),

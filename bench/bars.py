@@ -22,6 +22,13 @@ class Bars(msgspec.Struct, frozen=True, kw_only=True):
     memory_mb: float = 200
 
 
+class UpstreamBars(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of the way to an upstream, for the whole tree and with every request charged."""
+
+    tree_cpu_ms: float = 0.7
+    chunk_cpu_ms: float = 0.1
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One judgement: what was asked, what was measured, and whether that passes."""
 
@@ -56,6 +63,16 @@ def judge(figures: Figures, floor: Figures, bars: Bars) -> list[Check]:
         _at_most("chunk_cpu_ms", figures.chunk_cpu_ms, bars.chunk_cpu_ms, "ms"),
         _at_most("memory_mb", figures.memory.rss_mb if figures.memory else None, bars.memory_mb, "MB"),
         _at_most("failures", figures.failures, 0, ""),
+    ]
+
+
+def judge_upstream(figures: Figures, bars: UpstreamBars) -> list[Check]:
+    """Hold the figures of the way to an upstream to their bars."""
+    return [
+        _at_most("upstream_tree_cpu_ms", figures.cpu_per_request_ms.get(TREE), bars.tree_cpu_ms, "ms"),
+        _at_most("upstream_chunk_cpu_ms", figures.chunk_cpu_ms, bars.chunk_cpu_ms, "ms"),
+        _at_most("upstream_dropped_chunks", figures.dropped_chunks, 0, ""),
+        _at_most("upstream_failures", figures.failures, 0, ""),
     ]
 
 

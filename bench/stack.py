@@ -18,7 +18,7 @@ import msgspec
 from bench.servers import ROOT, free_port
 
 COMMAND = (sys.executable, "-m", "gateway.cli")
-START_S = 60
+START_S = 240
 STOP_S = 30
 BALANCE_USD = "1000000"
 
@@ -95,12 +95,25 @@ class Stack:
 
 
 @contextmanager
-def running_stack(models: Sequence[str], environ: dict[str, str] | None = None) -> Iterator[Stack]:
-    """Start a stack with the fake engine, wait until `models` can be called, and end it at the end."""
+def running_stack(
+    models: Sequence[str],
+    environ: dict[str, str] | None = None,
+    *,
+    engines: str = "fake",
+    catalog: str = "",
+    data: Path | None = None,
+) -> Iterator[Stack]:
+    """Start a stack, wait until `models` can be called, and end it at the end.
+
+    `catalog` is one in place of ours. The folder `data` is kept; without it, nothing is.
+    """
     with tempfile.TemporaryDirectory(prefix="faregate-bench-") as folder:
-        data, port = Path(folder) / "data", free_port()
+        data, port = data or Path(folder) / "data", free_port()
         log = Path(folder) / "up.log"
-        words = ["up", "--engines", "fake", "--data", str(data), "--port", str(port)]
+        words = ["up", "--engines", engines, "--data", str(data), "--port", str(port)]
+        if catalog:
+            (Path(folder) / "catalog.yaml").write_text(catalog)
+            words += ["--catalog", str(Path(folder) / "catalog.yaml")]
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [*COMMAND, *words], cwd=ROOT, stdout=output, stderr=output, env={**os.environ, **(environ or {})}

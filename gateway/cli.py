@@ -23,10 +23,13 @@ class Entry(msgspec.Struct, frozen=True):
 COMMANDS = {
     "up": Entry("up", "Start everything on this machine and keep it running."),
     "accounts": Entry("accounts", "Create accounts, show what they have, book top-ups."),
-    "keys": Entry("keys", "Create, list and revoke API keys."),
+    "refunds": Entry("refunds", "Give charges back, in part or in full."),
+    "keys": Entry("keys", "Create, list, edit, limit and revoke API keys."),
     "catalog": Entry("catalog", "Check, compare, apply and export catalog.yaml."),
+    "prices": Entry("prices", "Show, set, schedule and cancel prices, and tell their history."),
     "usage": Entry("usage", "Show what was used and charged."),
     "books": Entry("books", "Verify that the books add up."),
+    "webhooks": Entry("webhooks", "List webhooks and deliver them again."),
     "models": Entry("models", "Make tiny models of random weights from code."),
     "gateway": Entry("gateway", "Run one gateway: the HTTP API."),
     "settler": Entry("settler", "Run one settler: charges what has ended, puts back what was lost."),
@@ -63,6 +66,8 @@ def faregate() -> None:
 
 def main() -> None:
     """Run the command line; what goes wrong is one line on the error stream."""
+    # structlog loads rich where it is installed, for colours: 7 MB in each process, whose logs are JSON.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     try:
         code = faregate(prog_name="faregate", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

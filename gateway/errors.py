@@ -15,7 +15,7 @@ FaregateError
 └── DeadlineExceeded      504  the deadline passed before the answer
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class FaregateError(Exception):
@@ -40,6 +40,12 @@ class FaregateError(Exception):
         self.param = param
         self.retry_after_s = retry_after_s
         self.request_id = request_id
+        self.standing: tuple[Any, ...] = ()
+        """How the caller's limits stood (`ledger.standing.Limit`), where one of them is the reason."""
+        self.details: dict[str, Any] = {}
+        """What programs may read of it beside the message; operators' errors only."""
+        self.hangs_up = False
+        """Whether the connection is closed with it: more of the call may be on its way, and nobody will read it."""
 
 
 class InvalidRequest(FaregateError):
@@ -129,3 +135,16 @@ class DeadlineExceeded(FaregateError):
     status = 504
     default_code = "deadline_exceeded"
     retryable = True
+
+
+def misfit(words: str, under: str = "") -> InvalidRequest:
+    """Make an InvalidRequest of what msgspec says of a value that does not fit, naming the field, below `under`."""
+    message, _, path = words.partition(" - at `$")
+    path, code = path.rstrip("`").lstrip("."), None
+    for said in ("unknown field `", "missing required field `"):
+        if said in message:
+            name = message.split(said, 1)[1].rstrip("`")
+            path = f"{path}.{name}" if path else name
+            code = "unknown_field" if said.startswith("unknown") else None
+    param = f"{under}.{path}" if under and path else under or path
+    return InvalidRequest(message, code=code, param=param or None)

@@ -6,9 +6,9 @@ collections find nothing and only cost time.
 
 import gc
 
-YOUNG_OBJECTS = 20_000
+YOUNG_OBJECTS = 100_000
 """Containers made before the youngest are looked through; Python's default is 700."""
-YOUNG_ROUNDS = 50
+YOUNG_ROUNDS = 20
 OLD_ROUNDS = 100
 
 

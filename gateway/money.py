@@ -6,6 +6,7 @@ unit. Price lines are summed exactly, in attos (1e-18 US dollars), and rounded o
 
 import re
 from decimal import Context, Decimal
+from functools import lru_cache
 
 NANOS_PER_USD = 10**9
 PICOS_PER_USD = 10**12
@@ -14,10 +15,14 @@ ATTOS_PER_NANO = 10**9
 MAX_NANOS = 2**63 - 1
 
 
-def round_attos(attos: int) -> int:
-    """Round an exact sum in attos to nanos, half to even. The only place where money is rounded."""
-    nanos, rest = divmod(attos, ATTOS_PER_NANO)
-    half = ATTOS_PER_NANO // 2
+def round_attos(attos: int, parts: int = 1) -> int:
+    """Round an exact sum in attos, or in that many parts of an atto, to nanos, half to even.
+
+    The only place where money is rounded.
+    """
+    whole = ATTOS_PER_NANO * parts
+    nanos, rest = divmod(attos, whole)
+    half = whole // 2
     return nanos + (rest > half or (rest == half and nanos & 1))
 
 
@@ -63,6 +68,7 @@ def decimal_text(whole: int, places: int) -> str:
     return f"{sign}{head}.{tail}" if tail else f"{sign}{head}"
 
 
+@lru_cache(maxsize=4096)
 def usd_text(nanos: int) -> str:
     """Write nanos as an exact decimal of US dollars, without trailing zeros."""
     return decimal_text(nanos, 9)

@@ -6,25 +6,32 @@ redis_url      this process's Valkey, emptied before each test
 """
 
 import asyncio
+import importlib.util
 import os
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
+import msgspec
 import pytest
 import redis
 
+from gateway.catalog.export import export
+from gateway.catalog.load import load_file
 from gateway.db.migrate import upgrade
 from gateway.stack import postgres, valkey
 from gateway.stack.children import Child, await_ready, spawn, stop
 from gateway.stack.errors import NotInstalled
 from gateway.stack.ports import free_port
+from tests.buckets import s3_server
+from tests.media.serving import CATALOG, SERVED, SETTINGS
 from tests.system import System, running_system
 
 TEMPLATE = "template_faregate"
@@ -194,10 +201,46 @@ def redis_url(valkey_url: str) -> str:
 
 
 @pytest.fixture(scope="session")
+def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Answer where this test process's S3 server answers."""
+    if importlib.util.find_spec("moto") is None or importlib.util.find_spec("obstore") is None:
+        absent("moto's server, or obstore")
+    with s3_server(tmp_path_factory.mktemp("s3") / "moto.log") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Answer a whole running system with the engines `fake` and `speech`, shared by the tests of this process."""
     folder = tmp_path_factory.mktemp("system")
     folder.chmod(0o711)
-    with running_system(folder / "data", engines="fake,speech") as running_now:
+    ours = load_file(Path(__file__).parents[1] / "catalog.yaml")
+    voices = msgspec.structs.replace(ours.pools["voices"], workers=0)  # torch, which these tests do without
+    catalog = folder / "catalog.yaml"
+    catalog.write_text(export(msgspec.structs.replace(ours, pools=ours.pools | {"voices": voices})))
+    with running_system(folder / "data", "--catalog", str(catalog), engines="fake,speech") as running_now:
         running_now.wait_ready("fake-chat", "fake-stream", "fake-slow", "espeak-ng")
+        yield running_now
+
+
+@pytest.fixture(scope="session")
+def media_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Answer a whole running system with a fake model for every media task (tests/media.yaml)."""
+    if find_spec("PIL") is None or find_spec("av") is None:
+        absent("Pillow and PyAV")
+    folder = tmp_path_factory.mktemp("media-system")
+    folder.chmod(0o711)
+    catalog = Path(__file__).parent / "media.yaml"
+    with running_system(folder / "data", "--catalog", str(catalog), engines="fake") as running_now:
+        running_now.wait_ready("fake-image", "fake-image-slow", "fake-rerank")
+        yield running_now
+
+
+@pytest.fixture(scope="session")
+def taking_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Answer a whole running system whose models take media, under low limits, shared by the tests of this process."""
+    folder = tmp_path_factory.mktemp("taking")
+    folder.chmod(0o711)
+    with running_system(folder / "data", "--catalog", str(CATALOG), environ=SETTINGS) as running_now:
+        running_now.wait_ready(*SERVED)
         yield running_now

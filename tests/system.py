@@ -1,11 +1,12 @@
 """A whole running Faregate, started as a stranger would start it: `faregate up`."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import msgspec
 from gateway.money import parse_usd
 from gateway.stack.ports import free_port
 
-START_S = 60.0
+START_S = 150.0
 STOP_S = 60.0
 POLL_S = 0.1
 POSTERS = 16
@@ -88,8 +89,10 @@ class System:
 
 
 @contextmanager
-def running_system(data: Path, *options: str, engines: str = "fake") -> Iterator[System]:
-    """Run a system for the length of a block."""
+def running_system(
+    data: Path, *options: str, engines: str = "fake", environ: Mapping[str, str] | None = None
+) -> Iterator[System]:
+    """Run a system for the length of a block; `environ` adds settings."""
     port = free_port()
     log = data.parent / f"{data.name}-up.log"
     command = [
@@ -105,7 +108,9 @@ def running_system(data: Path, *options: str, engines: str = "fake") -> Iterator
         engines,
     ]
     with log.open("wb") as output:
-        process = subprocess.Popen([*command, *options], stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            [*command, *options], stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environ or {})}
+        )
     try:
         _await_answer(process, port, log)
         yield System(process, data)

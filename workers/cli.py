@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 import uvloop
 
+from gateway.queues.redis_queue import RedisQueues
 from gateway.queues.redis_worker import RedisWorker
 from workers.log import configure_logs
 from workers.settings import SettingsError, WorkerSettings, load_settings
+from workers.tiny.models import UnknownTinyModel, make_tiny
 from workers.worker import Worker
 
 USAGE = 2
@@ -22,7 +24,7 @@ USAGE = 2
 @click.option("--pool", help="The pool to pull from.")
 @click.option("--name", help="How this worker is called in reports.")
 @click.option("--redis-url", help="Redis or Valkey, as redis://host:port/0.")
-@click.option("--blob-dir", type=click.Path(path_type=Path), help="The folder for output media.")
+@click.option("--blob-url", help="Where media lie: a folder, or s3://bucket/prefix.")
 @click.option("--models-dir", type=click.Path(path_type=Path), help="The folder of local and tiny models.")
 @click.pass_context
 def main(
@@ -30,7 +32,7 @@ def main(
     pool: str | None,
     name: str | None,
     redis_url: str | None,
-    blob_dir: Path | None,
+    blob_url: str | None,
     models_dir: Path | None,
 ) -> None:
     """Run one worker until SIGTERM, which drains it. Further settings: FAREGATE_WORKER_* in the environment."""
@@ -38,7 +40,7 @@ def main(
         return
     try:
         settings = load_settings(
-            os.environ, pool=pool, name=name, redis_url=redis_url, blob_dir=blob_dir, models_dir=models_dir
+            os.environ, pool=pool, name=name, redis_url=redis_url, blob_url=blob_url, models_dir=models_dir
         )
     except SettingsError as error:
         click.echo(str(error), err=True)
@@ -50,8 +52,8 @@ def main(
 
 async def serve(settings: WorkerSettings) -> int:
     """Run a worker on Redis until a signal drains it; answers its exit code."""
-    queue = RedisWorker(settings.redis_url, settings.pool)
-    worker = Worker(settings, queue)
+    queue, others = RedisWorker(settings.redis_url, settings.pool), RedisQueues(settings.redis_url)
+    worker = Worker(settings, queue, others.pool)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stopping.set)
@@ -59,6 +61,7 @@ async def serve(settings: WorkerSettings) -> int:
         return await worker.run()
     finally:
         await queue.close()
+        await others.close()
 
 
 @main.command("make-tiny")
@@ -67,12 +70,10 @@ async def serve(settings: WorkerSettings) -> int:
 def make_tiny_models(folder: Path, names: tuple[str, ...]) -> None:
     """Make tiny models of random weights under FOLDER: those of NAMES, or all."""
     try:
-        from workers.tiny.models import UnknownTinyModel, make_tiny  # needs the packages of the extra vllm
-    except ModuleNotFoundError as error:
-        click.echo(f"Tiny models need the packages of vLLM, and {error.name} is not installed.", err=True)
-        sys.exit(USAGE)
-    try:
         made = make_tiny(folder, names)
+    except ModuleNotFoundError as error:
+        click.echo(f"These models need the packages of an engine, and {error.name} is not installed.", err=True)
+        sys.exit(USAGE)
     except (UnknownTinyModel, OSError) as error:
         click.echo(str(error), err=True)
         sys.exit(USAGE)

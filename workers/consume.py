@@ -40,11 +40,21 @@ class Consumer:
         self._last_attempt = max(2, attempts)
         self._max_concurrency = max_concurrency
         self._take_wait_s = take_wait_s
+        self._may_take = asyncio.Event()
+        self._may_take.set()
+
+    @property
+    def told_off(self) -> bool:
+        """Whether an operator wants it to take no more: what it runs goes on."""
+        return not self._may_take.is_set()
 
     async def take(self, stopping: asyncio.Event) -> None:
         """Take and start requests until told to stop. A take under way is waited for: what it brings is under lease."""
         backoff = Backoff("take.retry")
         while not stopping.is_set():
+            if self.told_off:
+                await happens_within(self._may_take, FULL_S)
+                continue
             free = await self._room()
             if not free:
                 continue
@@ -54,12 +64,12 @@ class Consumer:
                 await backoff.pause(error)
                 continue
             backoff.reset()
-            if taken and stopping.is_set():
+            if taken and (stopping.is_set() or self.told_off):
                 await self._return([item.request.id for item in taken])
-                return
-            last = [item for item in taken if item.attempt >= self._last_attempt]
+                continue
+            last = [item for item in taken if item.attempt - item.excused >= self._last_attempt]
             for item in taken:
-                if item.attempt < self._last_attempt:
+                if item.attempt - item.excused < self._last_attempt:
                     self._runner.start(item)
             await asyncio.sleep(0)  # every task takes its first step, so that the engine knows how full it is
             if last:
@@ -109,7 +119,16 @@ class Consumer:
                 runner.stop(request_id, held.get(request_id, 0), "lost")
             for cancel in beat.cancelled:
                 runner.stop(cancel.id, held.get(cancel.id, 0), cancel.reason)
+            self._obey(drain=beat.drain)
             await asyncio.sleep(every_s)
+
+    def _obey(self, *, drain: bool) -> None:
+        if drain != self.told_off:
+            log.info("worker.told_off" if drain else "worker.told_on", running=self._runner.running)
+            if drain:
+                self._may_take.clear()
+            else:
+                self._may_take.set()
 
     async def hear_cancels(self) -> None:
         """Stop requests as they are cancelled. Runs until cancelled; what is missed comes with a heartbeat."""

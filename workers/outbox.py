@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gateway.contract.events import Ended, Frame
 from gateway.contract.request import Request
-from gateway.queues.port import QueueUnavailable, WorkerSide
+from gateway.queues.port import Move, QueueUnavailable, WorkerSide
 from workers.waiting import Backoff
 
 MOST_FRAMES = 1000
@@ -21,20 +21,24 @@ Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 Acknowledged = Callable[[Sequence[Ended], set[str]], None]
 """Told a batch of ends, and the ids in it that were fenced."""
+HandedOver = Callable[[Sequence[Move], set[str]], None]
+"""Told a batch of requests that go on in other pools, and the ids in it that were fenced."""
 
 
 class Outbox:
     """Gathers events, sends them in order, and retries until Redis has acknowledged them.
 
-    An end is retried for as long as the process lives, its lease kept meanwhile: what ran must not run
-    again because Redis was away.
+    An end is retried for as long as the process lives, its lease kept meanwhile: what ran must not run again because
+    Redis was away. So is the word that a request goes on in another pool.
     """
 
-    def __init__(self, queue: WorkerSide, acknowledged: Acknowledged) -> None:
+    def __init__(self, queue: WorkerSide, acknowledged: Acknowledged, handed_over: HandedOver) -> None:
         self._queue = queue
         self._acknowledged = acknowledged
+        self._handed_over = handed_over
         self._frames: list[tuple[Request, Frame]] = []
         self._ended: list[Ended] = []
+        self._moves: list[Move] = []
         self._filled = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -47,6 +51,11 @@ class Outbox:
     def end(self, ended: Ended) -> None:
         """Add the terminal event of one attempt."""
         self._ended.append(ended)
+        self._fill()
+
+    def move(self, move: Move) -> None:
+        """Add a request that goes on in another pool, in place of the end of its attempt here."""
+        self._moves.append(move)
         self._fill()
 
     def _fill(self) -> None:
@@ -62,10 +71,12 @@ class Outbox:
         """Send what comes, until cancelled."""
         while True:
             await self._filled.wait()
-            while self._frames or self._ended:
+            while self._frames or self._ended or self._moves:
                 frames, self._frames = self._frames, []
                 ended, self._ended = self._ended, []
+                moves, self._moves = self._moves, []
                 await self._send_all(frames, ended)
+                await self._send_on(moves)
             self._filled.clear()
             self._empty.set()
 
@@ -76,6 +87,12 @@ class Outbox:
             batch = ended[start : start + MOST_ENDED]
             fenced = await _persist(self._queue.finish, batch)
             self._acknowledged(batch, set(fenced))
+
+    async def _send_on(self, moves: list[Move]) -> None:
+        for start in range(0, len(moves), MOST_ENDED):
+            batch = moves[start : start + MOST_ENDED]
+            fenced = await _persist(self._queue.hand_over, batch)
+            self._handed_over(batch, set(fenced))
 
 
 async def _persist(command: Callable[[Batch], Awaitable[Result]], batch: Batch) -> Result:

@@ -1,21 +1,22 @@
 """From taken to ended: decode, run on the engine, store media, and hand the end to the outbox."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Coroutine, Sequence
 from traceback import format_tb
-from typing import Literal
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 import structlog
 
-from gateway.contract.events import Ended, Frame, MediaOutput, Output, Started, TextOutput, VectorOutput
-from gateway.contract.request import decode_input
+from gateway.contract.events import Ended, Frame, Output, Started
+from gateway.contract.request import Request, decode_input
 from gateway.contract.states import Outcome, Reason
-from gateway.queues.port import QueueUnavailable, Taken, WorkerSide
-from workers.ends import end_of, end_unbegun, is_expected, queue_us, reason_of
-from workers.engine import Engine, EngineError, EngineLost, Run
+from gateway.queues.port import Move, QueueUnavailable, Taken, WorkerSide
+from workers.ends import Place, end_of, end_unbegun, is_expected, is_final, onward, queue_us, reason_of
+from workers.engine import Concluding, Engine, EngineError, EngineLost, Run
 from workers.outbox import Outbox
 from workers.outputs import Outputs, inline
+from workers.share import Shares
 
 log = structlog.get_logger()
 
@@ -26,13 +27,13 @@ _OUTCOMES: dict[Stop, Outcome] = {"deadline": "expired", "engine_lost": "failed"
 """What a stopped run's outcome is; else it was cancelled."""
 
 
-_OUTPUTS = (TextOutput, VectorOutput, MediaOutput)
+_OUTPUTS = get_args(Output)
 
 
 class _Live:
     """A run that takes time: its task, the timer of its deadline, and why it is to stop."""
 
-    __slots__ = ("run", "stop", "storing", "task", "timer")
+    __slots__ = ("began", "run", "stop", "storing", "task", "timer")
 
     def __init__(self, run: Run, task: asyncio.Task[Output], timer: asyncio.TimerHandle | None = None) -> None:
         self.run = run
@@ -40,13 +41,18 @@ class _Live:
         self.timer = timer
         self.stop: Stop | None = None
         self.storing = False
+        self.began = 0.0
+        """What the clock of the worker's shares showed when it began."""
 
 
 class Runner:
-    """Runs what was taken. `held` are the requests under lease: running, or ended and not yet acknowledged."""
+    """Runs what was taken. `held` are the requests under lease: running, or ended and not yet acknowledged.
 
-    def __init__(self, queue: WorkerSide, engine: Engine, outputs: Outputs, worker: str) -> None:
-        self.outbox = Outbox(queue, self._acknowledged)
+    What fails before its caller has heard anything goes on in its next leg, where one is left.
+    """
+
+    def __init__(self, queue: WorkerSide, engine: Engine, outputs: Outputs, place: Place) -> None:
+        self.outbox = Outbox(queue, self._acknowledged, self._handed_over)
         self.held: dict[str, int] = {}
         """The attempt of each request under lease, by id."""
         self.models: Collection[str] = ()
@@ -57,14 +63,21 @@ class Runner:
         self.unexpected_errors = 0
         self._queue = queue
         self._engine = engine
+        self._concluding = engine if isinstance(engine, Concluding) else None
         self._outputs = outputs
-        self._worker = worker
+        self._place = place
         self._live: dict[str, _Live] = {}
+        self._shares = Shares()
 
     @property
     def running(self) -> int:
         """How many requests run now."""
         return len(self._live)
+
+    @property
+    def busy_ms(self) -> int:
+        """How long one request or more ran so far."""
+        return self._shares.busy_ms
 
     def start(self, taken: Taken) -> None:
         """Begin one request. What its engine has at once has ended when this returns; the rest gets a task."""
@@ -74,26 +87,31 @@ class Runner:
             self.stop(request.id, earlier, "lost")
         self.held[request.id] = taken.attempt
         if 0 < request.deadline_ms <= taken.taken_us // 1000:
-            return self.outbox.end(end_unbegun(taken, self._worker, "expired", "deadline"))
+            return self.outbox.end(end_unbegun(taken, self._place, "expired", "deadline"))
         if request.model not in self.models:
             detail = f"The model {request.model} could not be loaded."
-            return self.outbox.end(end_unbegun(taken, self._worker, "failed", "engine_error", detail))
+            return self._give_up(request, end_unbegun(taken, self._place, "failed", "engine_error", detail))
         try:
             given = decode_input(request)
         except msgspec.DecodeError:
             detail = f"The input does not fit the task {request.task}."
-            return self.outbox.end(end_unbegun(taken, self._worker, "failed", "refused_by_engine", detail))
-        run = Run(request, given, taken.attempt, self.outbox.frame)
+            return self.outbox.end(end_unbegun(taken, self._place, "failed", "refused_by_engine", detail))
+        run = Run(request, given, taken.attempt, self.outbox.frame, self._outputs.read)
+        began = self._shares.begin()
         run.phases.queue_us = queue_us(taken)
         if request.keep:
-            self.outbox.frame(request, Frame(request.id, taken.attempt, -1, Started(self._worker)))
+            self.outbox.frame(request, Frame(request.id, taken.attempt, -1, Started(self._place.worker)))
         try:
             answer = self._engine.run(run)
         except Exception as error:
+            run.gpu_us = self._shares.end(began)
             return self._fail(run, error)
         if isinstance(answer, _OUTPUTS):
-            return self._succeed(run, answer)
-        live = _Live(run, asyncio.get_running_loop().create_task(answer), self._deadline(taken))
+            run.gpu_us = self._shares.end(began)
+            return self._succeed(run, cast(Output, answer))
+        coroutine = cast("Coroutine[Any, Any, Output]", answer)
+        live = _Live(run, asyncio.get_running_loop().create_task(coroutine), self._deadline(taken))
+        live.began = began
         return self._follow(live)
 
     def _deadline(self, taken: Taken) -> asyncio.TimerHandle | None:
@@ -112,7 +130,7 @@ class Runner:
         """Stop a run. One that has ended, or only stores its output, goes on to its end."""
         live = self._live.get(request_id)
         if live is not None and live.run.attempt == attempt and live.stop is None:
-            live.stop = why
+            live.stop = live.run.stopped = why
             if not live.storing:
                 live.task.cancel()
 
@@ -127,14 +145,18 @@ class Runner:
             del self._live[run.request.id]
         if live.timer is not None:
             live.timer.cancel()
+        if not live.storing:
+            run.gpu_us = self._shares.end(live.began)
         error = EngineError("") if task.cancelled() else task.exception()
         if live.stop == "lost" or live.stop == "given_back":
             self._forget(run)
-            self._outputs.discard(None if error else task.result())
+            self._outputs.discard(run.request.id, run.attempt, None if error else task.result())
         elif error is None:
             self._succeed(run, task.result())
+        elif live.stop == "engine_lost" and not run.deltas:
+            self._give_up(run.request, end_of(run, self._place, "failed", "engine_lost"))
         elif live.stop is not None:
-            self.outbox.end(end_of(run, self._worker, _OUTCOMES.get(live.stop, "cancelled"), live.stop))
+            self.outbox.end(end_of(run, self._place, _OUTCOMES.get(live.stop, "cancelled"), live.stop))
         else:
             self._fail(run, error)
         self.freed.set()
@@ -144,13 +166,13 @@ class Runner:
             del self.held[run.request.id]
 
     def _succeed(self, run: Run, output: Output) -> None:
-        if isinstance(output, MediaOutput) and not output.blob and self._outputs.to_store(run.request, output):
+        if self._outputs.to_store(run.request, output):
             task: asyncio.Task[Output] = asyncio.get_running_loop().create_task(self._outputs.store(run, output))
             live = _Live(run, task)
             live.storing = True
             return self._follow(live)
         kept = inline(run.request, output)
-        return self.outbox.end(end_of(run, self._worker, "succeeded", "done", output=kept))
+        return self.outbox.end(end_of(run, self._place, "succeeded", "done", output=kept))
 
     def _fail(self, run: Run, error: BaseException) -> None:
         reason, detail = reason_of(error)
@@ -169,7 +191,30 @@ class Runner:
             if is_expected(error)
             else format_tb(error.__traceback__),  # without its words: they may quote a prompt
         )
-        self.outbox.end(end_of(run, self._worker, "failed", reason, detail=detail))
+        end = end_of(run, self._place, "failed", reason, detail=detail)
+        if run.deltas or is_final(error):
+            return self.outbox.end(end)
+        return self._give_up(run.request, end)
+
+    def _give_up(self, request: Request, end: Ended) -> None:
+        """Let the next leg go on with a request that failed here; where none is left, this is its end."""
+        if request.legs:
+            self.outbox.move(onward(request, end, self._place.pool))
+        else:
+            self.outbox.end(end)
+
+    def _handed_over(self, moves: Sequence[Move], fenced: set[str]) -> None:
+        for move in moves:
+            request_id = move.request.id
+            if self.held.get(request_id) == move.attempt:
+                del self.held[request_id]
+            if self._concluding is not None:
+                self._concluding.concluded(request_id, move.attempt, fenced=request_id in fenced)
+            if request_id not in fenced:
+                log.info("run.handed_over", request_id=request_id, attempt=move.attempt, to=move.pool)
+        if fenced:
+            log.warning("run.fenced", requests=sorted(fenced))
+        self.freed.set()
 
     def _acknowledged(self, ended: Sequence[Ended], fenced: set[str]) -> None:
         held = self.held
@@ -177,7 +222,9 @@ class Runner:
             if held.get(end.id) == end.attempt:
                 del held[end.id]
             if end.id in fenced:
-                self._outputs.discard(end.output)
+                self._outputs.discard(end.id, end.attempt, end.output)
+            if self._concluding is not None:
+                self._concluding.concluded(end.id, end.attempt, fenced=end.id in fenced)
         if fenced:
             log.warning("run.fenced", requests=sorted(fenced))
         self.freed.set()

@@ -1,14 +1,17 @@
 """The life of a worker: read what the pool serves, load it, pull, and drain."""
 
 import asyncio
+from collections.abc import Callable
 from enum import IntEnum
 
 import structlog
 
-from gateway.contract.pools import PoolSpec
-from gateway.queues.port import QueueUnavailable, WorkerSide
+from gateway.blobs.choice import open_blobs
+from gateway.contract.pools import PoolSpec, WorkerStatus
+from gateway.queues.port import GatewaySide, QueueUnavailable, WorkerSide
 from workers.consume import Consumer
-from workers.engine import Engine
+from workers.ends import Place
+from workers.engine import Budgeted, Calling, Composing, Engine
 from workers.engines import make_engine
 from workers.outputs import Outputs
 from workers.run import Runner
@@ -22,6 +25,7 @@ SPEC_POLL_S = 0.2
 """Between two looks for the specification of the pool, while no gateway has published one."""
 FAILED_S = 30.0
 """How long a worker shows that no model could be loaded, before it exits to try again."""
+MIB = 1024 * 1024
 FLUSH_S = 5.0
 """How long a worker whose engine is dead tries to say so of its requests."""
 
@@ -36,13 +40,14 @@ class Exit(IntEnum):
 
 
 class Worker:
-    """One worker of one pool. Set `stopping` to drain it."""
+    """One worker of one pool. Set `stopping` to drain it. `pools` gives the queues that a workflow's steps go to."""
 
-    def __init__(self, settings: WorkerSettings, queue: WorkerSide) -> None:
+    def __init__(self, settings: WorkerSettings, queue: WorkerSide, pools: Callable[[str], GatewaySide]) -> None:
         self.stopping = asyncio.Event()
         self.name = settings.name or default_name(settings.pool)
         self._settings = settings
         self._queue = queue
+        self._pools = pools
         self._exit = Exit.DRAINED
 
     async def run(self) -> Exit:
@@ -50,10 +55,15 @@ class Worker:
         spec = await self._first_spec()
         engine = None if spec is None else await self._make_engine(spec)
         if spec is not None and engine is not None:
+            store = open_blobs(self._settings.blobs)
+            outputs = Outputs(store, self._settings.inline_bytes)
+            if isinstance(engine, Calling):
+                engine.connect(spec, self._settings.upstreams, store, self._settings.allowed, self.name)
             try:
-                await self._work(spec, engine)
+                await self._work(spec, engine, outputs)
             finally:
                 await engine.unload()
+                await outputs.close()
         log.info("worker.ended", exit=self._exit.name.lower())
         return self._exit
 
@@ -61,9 +71,13 @@ class Worker:
         """Import the engine; where its packages are missing say so, and wait a while before the next worker tries."""
         log.info("worker.starting", engine=spec.engine, models=[model.name for model in spec.models])
         try:
-            return make_engine(spec.engine, self._settings.models_dir)
+            engine = make_engine(spec.engine, self._settings.models_dir)
         except ImportError as error:
             log.error("worker.engine_not_installed", engine=spec.engine, missing=error.name, detail=str(error))
+        else:
+            if isinstance(engine, Budgeted):
+                engine.keep_within(self._settings.memory_mb * MIB)
+            return engine
         if not await happens_within(self.stopping, FAILED_S):
             self._exit = Exit.NOT_LOADED
         return None
@@ -82,10 +96,11 @@ class Worker:
             await happens_within(self.stopping, SPEC_POLL_S)
         return None
 
-    async def _work(self, spec: PoolSpec, engine: Engine) -> None:
+    async def _work(self, spec: PoolSpec, engine: Engine, outputs: Outputs) -> None:
         settings = self._settings
-        outputs = Outputs(settings.blob_dir, settings.inline_bytes)
-        runner = Runner(self._queue, engine, outputs, self.name)
+        if isinstance(engine, Composing):
+            engine.attach(self._pools, outputs.store, outputs.discard)
+        runner = Runner(self._queue, engine, outputs, Place(self.name, spec.pool))
         standing = Standing(self.name, spec)
         consumer = Consumer(
             self._queue,
@@ -99,7 +114,9 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(runner.outbox.send()),
-                group.create_task(consumer.beat(beat_s, lambda: standing.status(engine, runner))),
+                group.create_task(
+                    consumer.beat(beat_s, lambda: standing.status(engine, runner, told_off=consumer.told_off))
+                ),
                 group.create_task(consumer.hear_cancels()),
                 group.create_task(self._watch_spec(spec)),
                 group.create_task(self._watch_engine(engine, runner, beat_s)),
@@ -108,6 +125,7 @@ class Worker:
                 await consumer.take(self.stopping)
                 standing.draining = True
                 await self._drain(runner)
+                await self._take_leave(standing.status(engine, runner))
             for task in background:
                 task.cancel()
 
@@ -122,9 +140,10 @@ class Worker:
             await asyncio.wait({loading})
             return False
         loading.result()
+        standing.loaded()
         runner.models = standing.ready()
         log.info("worker.loaded", models={name: state.state for name, state in standing.models.items()})
-        if runner.models:
+        if runner.models or standing.is_unset:
             return True
         if not await happens_within(self.stopping, FAILED_S):
             self._exit = Exit.NOT_LOADED
@@ -143,6 +162,14 @@ class Worker:
                 await runner.drain(limit_s)
         except TimeoutError:
             log.error("worker.not_flushed", held=len(runner.held))
+
+    async def _take_leave(self, status: WorkerStatus) -> None:
+        """Say with a last heartbeat that nothing runs here any more: whoever looks knows silence from a crash."""
+        try:
+            async with asyncio.timeout(FLUSH_S):
+                await self._queue.beat([], status)
+        except (QueueUnavailable, TimeoutError):
+            log.info("worker.left_silently")
 
     async def _watch_spec(self, spec: PoolSpec) -> None:
         """Drain when the pool is to serve something else: the next worker loads it."""

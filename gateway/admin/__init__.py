@@ -1,1 +1,1 @@
-"""What operators do: the admin API."""
+"""What operators do: the admin API and the dashboard."""

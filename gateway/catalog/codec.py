@@ -1,8 +1,10 @@
-"""How models, pools and prices lie in Postgres, as JSON.
+"""How models, pools, upstreams and prices lie in Postgres, as JSON.
 
-`model.spec`, `pool.spec`: the fields of the type but its name, id and price. Parameters are a list of
-pairs, since jsonb does not keep the order of keys. `price_version.components`: a list of `{"unit", "picos"}`;
-an empty list is a model that is not for sale from then on.
+`model.spec`, `pool.spec`, `upstream.spec`: the fields of the type but its name, id and price. Parameters are a list of
+pairs, since jsonb does not keep the order of keys. `price_version.components`: a list of
+`{"unit", "picos", "when"}`, where `when` is a list of `{"parameter", "is", "from", "below"}` or not there; an empty
+list is a model that is not for sale from then on, and in a price list one that costs its list price again.
+`price_version.outcome`: the outcome policy of that version.
 """
 
 from collections.abc import Mapping
@@ -10,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.catalog.model import Model, Pool
+from gateway.catalog.model import Model, Pool, Upstream
+from gateway.pricing.policy import OutcomePolicy
 from gateway.pricing.price import PriceComponent
 
 Json = Mapping[str, Any]
@@ -44,9 +47,32 @@ def read_pool(name: str, spec: Json) -> Pool:
     return msgspec.convert({**spec, "name": name}, Pool)
 
 
+def upstream_spec(upstream: Upstream) -> dict[str, Any]:
+    """Write an upstream for `upstream.spec`."""
+    spec: dict[str, Any] = msgspec.to_builtins(upstream)
+    del spec["name"]
+    return spec
+
+
+def read_upstream(name: str, spec: Json) -> Upstream:
+    """Read an upstream. Raises ValueError."""
+    return msgspec.convert({**spec, "name": name}, Upstream)
+
+
 def components_json(components: tuple[PriceComponent, ...]) -> list[dict[str, Any]]:
     """Write price components for `price_version.components`."""
-    return [{"unit": part.unit, "picos": part.picos} for part in components]
+    plain: list[dict[str, Any]] = msgspec.to_builtins(components)
+    return plain
+
+
+def outcome_json(policy: OutcomePolicy) -> dict[str, Any]:
+    """Write an outcome policy for `price_version.outcome`."""
+    return {name: getattr(policy, name) for name in policy.__struct_fields__}
+
+
+def read_outcome(plain: Json | None) -> OutcomePolicy:
+    """Read an outcome policy; the usual one where there is none. Raises ValueError."""
+    return msgspec.convert(plain or {}, OutcomePolicy)
 
 
 def read_components(plain: list[Json]) -> tuple[PriceComponent, ...]:

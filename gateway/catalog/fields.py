@@ -24,6 +24,11 @@ class Fields:
         self.line = line
         self.path = path
 
+    @property
+    def problems(self) -> int:
+        """How many problems there are by now, of the whole catalog."""
+        return len(self._report.problems)
+
     def known(self, names: tuple[str, ...]) -> None:
         """Report every field that is none of `names`."""
         for name, (key, _) in self._entries.items():
@@ -60,6 +65,10 @@ class Fields:
     def wrong_here(self, expected: str, found: str) -> None:
         """Report a problem with the mapping itself."""
         self._report.add(self.line, self.path, expected, found)
+
+    def wrong_at(self, node: Node, path: str, expected: str, found: str) -> None:
+        """Report a problem with a value below a field."""
+        self._report.add(node.line, path, expected, found)
 
     def text(self, name: str, default: str | None = None) -> str:
         """Read printable text. Without a default it must be there and not be empty."""
@@ -144,6 +153,13 @@ class Fields:
         node = self.node(name)
         return None if node is None else builtins(node)
 
+    def texts(self, name: str) -> "Iterator[tuple[str, str, Fields]]":
+        """Yield the entries of a mapping of texts: name, text, and the fields they stand in."""
+        group = self.group(name)
+        for key in group._entries if group else ():
+            assert group is not None
+            yield key, group.text(key), group
+
     def group(self, name: str) -> "Fields | None":
         """Read a mapping; None where it is missing."""
         node = self.node(name)
@@ -159,8 +175,13 @@ class Fields:
     def named(self, name: str) -> "Iterator[tuple[str, int, Fields]]":
         """Yield the entries of a mapping of mappings: name, line, fields."""
         group = self.group(name)
-        for key, (scalar, node) in group._entries.items() if group else ():
-            path = f"{self.at(name)}.{key if key.isprintable() else ascii(key)}"
+        if group is not None:
+            yield from group.entries()
+
+    def entries(self) -> "Iterator[tuple[str, int, Fields]]":
+        """Yield all fields as mappings: name, line, fields."""
+        for key, (scalar, node) in self._entries.items():
+            path = self.at(key if key.isprintable() else ascii(key))
             fields = self.of(node, path, scalar.line)
             if fields is not None:
                 yield key, scalar.line, fields

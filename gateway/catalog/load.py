@@ -1,34 +1,31 @@
 """From the text of a catalog to its types. Everything that is wrong is reported at once."""
 
-import re
 from pathlib import Path
 from typing import get_args
 
-from gateway.catalog.document import Mapping, Node, Scalar, kind_of, parse
+import msgspec
+
+from gateway.catalog.document import Mapping, Scalar, kind_of
+from gateway.catalog.entries import read_model
 from gateway.catalog.fields import Fields
-from gateway.catalog.model import Catalog, ChargeWhen, Model, OutcomePolicy, Parameter, Pick, Pool, Route
-from gateway.catalog.parameters import PARAMETER_TYPES
-from gateway.catalog.prices import component, parse_per
+from gateway.catalog.model import Catalog, Pool, Sold
+from gateway.catalog.names import LIST_NAME, MODEL_NAME, POOL_NAME
+from gateway.catalog.parse import parse
+from gateway.catalog.prices import read_sold
 from gateway.catalog.problems import CatalogError, Problem, Report, shown
-from gateway.catalog.rules import check_rules
+from gateway.catalog.rules import check_price, check_rules
+from gateway.catalog.upstreams import read_upstreams
+from gateway.catalog.workflows import check_workflow, is_workflow
 from gateway.contract.pools import EngineName
-from gateway.contract.tasks import TASKS
-from gateway.pricing.price import PriceComponent
+from gateway.money import PICOS_PER_USD, parse_price
+
+MOST_HOURLY_USD = 100_000
 
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-CHARGES: tuple[ChargeWhen, ...] = get_args(ChargeWhen)
-MAX_DEADLINE_S = 7 * 86_400
-MAX_CONTEXT = 100_000_000
 
-TOP_FIELDS = ("pools", "models")
-POOL_FIELDS = ("engine", "workers", "backlog", "lease_ms", "attempts")
-MODEL_FIELDS = tuple(name for name in Model.__struct_fields__ if name not in ("name", "id"))
-PARAMETER_FIELDS = Parameter.__struct_fields__
-PRICE_FIELDS = ("usd", "per")
-
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]*(/[A-Za-z0-9][A-Za-z0-9._:@-]*)*")
-POOL_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-PARAMETER_NAME = re.compile(r"[a-z][a-z0-9_]*")
+TOP_FIELDS = ("prices_as_of", "pools", "upstreams", "models", "price_lists")
+POOL_FIELDS = ("engine", "workers", "backlog", "lease_ms", "attempts", "cost_usd_per_hour")
+LIST_FIELDS = ("price", "minimum_usd")
 
 
 def load_file(path: Path) -> Catalog:
@@ -58,24 +55,65 @@ def load(data: bytes, file: str) -> Catalog:
 
 def _catalog(fields: Fields, report: Report) -> Catalog:
     pools: dict[str, Pool] = {}
-    models: dict[str, Model] = {}
-    prices: dict[str, tuple[PriceComponent, ...]] = {}
     for name, line, pool in fields.named("pools"):
-        _check_name(report, line, name, "pools", POOL_NAME, 63, "lower-case letters, digits and `-`")
+        POOL_NAME.check(report, line, name, "pools")
         pools[name] = _pool(name, pool)
+    upstreams = read_upstreams(fields, pools, report)
+    as_of = fields.whole("prices_as_of", 0, 0, 2**31 - 1)
+    catalog = Catalog(pools=pools, models={}, prices={}, minimums={}, upstreams=upstreams, prices_as_of=as_of)
+    entries: dict[str, Fields] = {}
+    right: list[str] = []
     for name, line, entry in fields.named("models"):
-        _check_name(report, line, name, "models", MODEL_NAME, 128, "letters, digits and `._:@-/`")
+        MODEL_NAME.check(report, line, name, "models")
         before = len(report.problems)
-        prices[name] = _prices(entry, report)
-        models[name] = _model(name, entry, report)
+        entries[name] = entry
+        sold = read_sold(entry)
+        catalog.prices[name] = sold.rows
+        if sold.minimum_nanos:
+            catalog.minimums[name] = sold.minimum_nanos
+        catalog.models[name] = read_model(name, entry, catalog.upstreams, report)
         if len(report.problems) == before:
-            check_rules(models[name], prices[name], pools, entry)
-    return Catalog(pools=pools, models=models, prices=prices)
+            check_rules(catalog.models[name], sold, catalog, entry)
+        if len(report.problems) == before:
+            right.append(name)
+    _check_aliases(catalog, entries)
+    for name in right:
+        if is_workflow(catalog.models[name], pools):
+            check_workflow(catalog.models[name], catalog, entries[name])
+    if fields.node("price_lists") is None:
+        return catalog
+    return msgspec.structs.replace(catalog, price_lists=_price_lists(fields, catalog, frozenset(right), report))
 
 
-def _check_name(report: Report, line: int, name: str, field: str, form: re.Pattern[str], most: int, of: str) -> None:
-    if len(name) > most or not form.fullmatch(name) or ".." in name:
-        report.add(line, field, f"a name of at most {most} {of}", shown(name))
+def _price_lists(fields: Fields, catalog: Catalog, right: frozenset[str], report: Report) -> dict[str, dict[str, Sold]]:
+    """Read the price lists: by name, and in each by model, what it costs there."""
+    lists: dict[str, dict[str, Sold]] = {}
+    for name, line, group in fields.named("price_lists"):
+        LIST_NAME.check(report, line, name, "price_lists")
+        lists[name] = {}
+        for model, at, entry in group.entries():
+            if model not in catalog.models:
+                report.add(at, entry.path, "one of the models of this file", shown(model))
+                continue
+            entry.known(LIST_FIELDS)
+            before = len(report.problems)
+            lists[name][model] = read_sold(entry)
+            if model in right and len(report.problems) == before:
+                check_price(catalog.models[model], lists[name][model], entry)
+                if not lists[name][model].rows:
+                    entry.wrong("price", "rows; leave the model out where it costs its list price")
+    return lists
+
+
+def _check_aliases(catalog: Catalog, entries: dict[str, Fields]) -> None:
+    """Report aliases that are the name or an alias of another model."""
+    owners = dict.fromkeys(catalog.models, "the name of a model")
+    for name, entry in entries.items():
+        aliases = catalog.models[name].aliases
+        for (node, path), alias in zip(entry.items("aliases", "a list"), aliases, strict=False):
+            if alias in owners:
+                entry.wrong_at(node, path, "a name that no model has yet", f"{shown(alias)}, {owners[alias]}")
+            owners[alias] = f"an alias of {name}"
 
 
 def _pool(name: str, fields: Fields) -> Pool:
@@ -87,120 +125,21 @@ def _pool(name: str, fields: Fields) -> Pool:
         backlog=fields.whole("backlog", 10_000, 1, 1_000_000),
         lease_ms=fields.whole("lease_ms", 10_000, 500, 600_000),
         attempts=fields.whole("attempts", 3, 1, 100),
+        cost_picos_per_hour=_hourly(fields),
     )
 
 
-def _model(name: str, fields: Fields, report: Report) -> Model:
-    fields.known(MODEL_FIELDS)
-    options = fields.group("options")
-    return Model(
-        name=name,
-        tasks=fields.words("tasks", TASKS),
-        description=fields.text("description"),
-        parameters={key: _parameter(key, line, one, report) for key, line, one in fields.named("parameters")},
-        routes=_routes(fields, report),
-        picks=_picks(fields),
-        outcome=_outcome(fields),
-        deadline_s=fields.whole("deadline_s", 600, 1, MAX_DEADLINE_S),
-        context_tokens=fields.whole("context_tokens", 0, 0, MAX_CONTEXT),
-        max_output_tokens=fields.whole("max_output_tokens", 0, 0, 1_000_000),
-        prompt_overhead_tokens=fields.whole("prompt_overhead_tokens", 0, 0, 100_000),
-        source=fields.text("source", ""),
-        options=fields.plain("options") if options else {},
-    )
-
-
-def _prices(fields: Fields, report: Report) -> tuple[PriceComponent, ...]:
-    found: dict[str, PriceComponent] = {}
-    for node, path in fields.items("price", "a list of rows such as `- {usd: 0.10, per: 1M input tokens}`"):
-        row = fields.of(node, path)
-        if row is None:
-            continue
-        row.known(PRICE_FIELDS)
-        part = _price_row(row)
-        if part is None:
-            continue
-        if part.unit in found:
-            report.add(row.line, path, "each unit once", f"a second price per {part.unit.replace('_', ' ')}")
-        found[part.unit] = part
-    return tuple(found.values())
-
-
-def _price_row(row: Fields) -> PriceComponent | None:
-    usd = row.node("usd")
-    if not isinstance(usd, Scalar):
-        row.wrong("usd", "a decimal of US dollars, such as 0.10")
+def _hourly(fields: Fields) -> int | None:
+    """Read what an hour of a worker costs the operator."""
+    node = fields.node("cost_usd_per_hour")
+    if node is None:
         return None
     try:
-        unit, count = parse_per(row.text("per", "request"))
+        picos = parse_price(node.text if isinstance(node, Scalar) else "")
     except ValueError as error:
-        row.wrong("per", str(error))
+        fields.wrong("cost_usd_per_hour", "a decimal of US dollars, zero or more, such as 2.49", str(error))
         return None
-    try:
-        return component(usd.text, unit, count)
-    except ValueError as error:
-        row.wrong("usd", "a decimal of US dollars, zero or more, such as 0.10", str(error))
+    if picos > MOST_HOURLY_USD * PICOS_PER_USD:
+        fields.wrong("cost_usd_per_hour", f"at most ${MOST_HOURLY_USD}")
         return None
-
-
-def _parameter(name: str, line: int, fields: Fields, report: Report) -> Parameter:
-    fields.known(PARAMETER_FIELDS)
-    _check_name(report, line, name, fields.path, PARAMETER_NAME, 64, "lower-case letters, digits and `_`")
-    choices = fields.plain("choices")
-    if choices is not None and not (isinstance(choices, list) and choices):
-        fields.wrong("choices", "a list of values")
-    return Parameter(
-        type=fields.word("type", PARAMETER_TYPES) or "string",
-        default=fields.plain("default"),
-        minimum=fields.number("minimum"),
-        maximum=fields.number("maximum"),
-        choices=tuple(choices) if isinstance(choices, list) else (),
-        priced=fields.flag("priced"),
-        description=fields.text("description", ""),
-    )
-
-
-def _routes(fields: Fields, report: Report) -> tuple[Route, ...]:
-    expected = "a list of pools, such as `- pool: gpu`"
-    routes: list[Route] = []
-    for node, path in fields.items("routes", expected):
-        route = _route(node, path, fields)
-        if any(route.pool == known.pool for known in routes):
-            report.add(node.line, path, "each pool once", shown(route.pool))
-        routes.append(route)
-    if not routes:
-        fields.wrong("routes", expected)
-    return tuple(routes)
-
-
-def _route(node: Node, path: str, parent: Fields) -> Route:
-    fields = parent.of(node, path)
-    if fields is None:
-        return Route(pool="")
-    fields.known(Route.__struct_fields__)
-    return Route(
-        pool=fields.text("pool"), order=fields.whole("order", 0, 0, 100), weight=fields.whole("weight", 1, 1, 1000)
-    )
-
-
-def _picks(fields: Fields) -> tuple[Pick, ...]:
-    picks: list[Pick] = []
-    for node, path in fields.items("picks", "a list of rows with `role`, `use` and `line`"):
-        row = fields.of(node, path)
-        if row is not None:
-            row.known(Pick.__struct_fields__)
-            picks.append(Pick(role=row.text("role"), use=row.text("use"), line=row.text("line")))
-    return tuple(picks)
-
-
-def _outcome(fields: Fields) -> OutcomePolicy:
-    group = fields.group("outcome")
-    if group is None:
-        return OutcomePolicy()
-    group.known(OutcomePolicy.__struct_fields__)
-    plain = OutcomePolicy()
-    return OutcomePolicy(
-        failed=group.word("failed", CHARGES, plain.failed) or plain.failed,
-        cancelled=group.word("cancelled", CHARGES, plain.cancelled) or plain.cancelled,
-        expired=group.word("expired", CHARGES, plain.expired) or plain.expired,
-    )
+    return picos

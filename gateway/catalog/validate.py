@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 
 from gateway.catalog.model import Model
-from gateway.contract.inputs import ChatInput, CompletionInput, Input, NamedTool
+from gateway.catalog.parameters import missing, not_taken
+from gateway.catalog.vendor import check_extra
+from gateway.contract.inputs import ChatInput, CompletionInput, Input, TalkingHeadInput
+from gateway.contract.inputs.text import NamedTool
 from gateway.errors import InvalidRequest
 
 
@@ -17,14 +20,26 @@ def check_input(model: Model, value: Input) -> Input:
         if given is None:
             if field.default is not None:
                 changes[field.name] = field.default
+            elif field.required:
+                raise missing(field.name)
         elif field.check is not None:
             field.check(given)
+    if value.extra is not None or model.vendor_checks:
+        changes["extra"] = check_extra(model.vendor_checks, value.extra)
+    for refusal in model.refusals.get(type(value), ()):
+        given = getattr(value, refusal.name)
+        if given != refusal.absent:
+            if given != refusal.idle:
+                raise not_taken(refusal.name)
+            changes[refusal.name] = refusal.absent
     if isinstance(value, ChatInput):
         _check_chat(value)
         if value.max_completion_tokens is not None:
             changes.pop("max_tokens", None)
         elif value.max_tokens is not None:
             changes.pop("max_completion_tokens", None)
+    if isinstance(value, TalkingHeadInput) and (value.text is None) == (value.audio is None):
+        raise InvalidRequest("Give either text or audio: what the head is to say.", param="text")
     if isinstance(value, ChatInput | CompletionInput):
         _check_output(model, value, changes)
     return msgspec.structs.replace(value, **changes) if changes else value

@@ -2,8 +2,9 @@
 
 import click
 
-from gateway.admin.bodies import AccountList, Adjust, CreateAccount, CreditLimit, TopUp
+from gateway.admin.api.bodies import AccountList, Adjust, AlertUrl, CreateAccount, CreditLimit, Retention, TopUp
 from gateway.commands.client import AdminApi, System, system_command
+from gateway.commands.limits import limit_command
 from gateway.commands.output import SIGNED_USD, USD, dollars, print_json, print_table
 from gateway.ledger.records import Account
 
@@ -92,6 +93,25 @@ def credit_limit(system: System, account_id: int, credit_limit_nanos: int) -> No
 
 @accounts.command()
 @ACCOUNT_ID
+@click.argument("days", type=click.FloatRange(min=0, min_open=True), required=False)
+@system_command
+def retention(system: System, account_id: int, days: float | None) -> None:
+    """Say for how many days outputs and media are kept; without DAYS, for as long as the system says."""
+    keep_s = None if days is None else max(1, round(days * 86_400))
+    _post(system, f"/accounts/{account_id}/retention", Retention(keep_media_s=keep_s))
+
+
+@accounts.command()
+@ACCOUNT_ID
+@click.argument("address", metavar="URL", required=False)
+@system_command
+def alert_url(system: System, account_id: int, address: str | None) -> None:
+    """Say where budgets that run out are told, at 50, 80 and 100%; without URL, nowhere."""
+    _post(system, f"/accounts/{account_id}/alert-url", AlertUrl(alert_url=address))
+
+
+@accounts.command()
+@ACCOUNT_ID
 @system_command
 def suspend(system: System, account_id: int) -> None:
     """Stop all keys of an account, within a second."""
@@ -132,5 +152,7 @@ def _money(account: Account) -> tuple[str, ...]:
         dollars(account.credit_limit_nanos),
     )
 
+
+accounts.add_command(limit_command("account"))
 
 commands: list[click.Command] = [accounts]

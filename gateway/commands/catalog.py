@@ -1,4 +1,4 @@
-"""`faregate catalog`: check, diff, apply and export what can be called by name."""
+"""`faregate catalog`: check, diff, apply, export and import what can be called by name."""
 
 import asyncio
 import functools
@@ -17,10 +17,12 @@ from gateway.catalog.export import export
 from gateway.catalog.load import load_file
 from gateway.catalog.model import Catalog
 from gateway.catalog.problems import CatalogError, Problem
-from gateway.catalog.store import apply, compare, read_catalog
-from gateway.commands.client import NotReached, read_connection
+from gateway.catalog.store import PricedElsewhere, compare, read_catalog
+from gateway.commands.catalog_import import import_commands
+from gateway.commands.client import CommandError, NotReached, read_connection
 from gateway.commands.output import print_json
 from gateway.db.session import slow_engine
+from gateway.ledger.prices.file_door import apply_file, file_actor
 
 T = TypeVar("T")
 
@@ -33,7 +35,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool
     models: int = 0
+    for_sale: int = 0
     pools: int = 0
+    upstreams: dict[str, int] = {}
+    """How many models each serves."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -62,10 +67,24 @@ def check(file: Path, as_json: bool) -> None:
         else:
             click.echo(str(error), err=True)
         raise SystemExit(1) from None
+    found = _counted(catalog)
     if as_json:
-        print_json(Checked(ok=True, models=len(catalog.models), pools=len(catalog.pools)))
-    else:
-        click.echo(f"{file} is right: {len(catalog.models)} models, {len(catalog.pools)} pools")
+        print_json(found)
+        return
+    click.echo(f"{file} is right: {found.models} models, {found.for_sale} of them for sale, {found.pools} pools")
+    if found.upstreams:
+        click.echo("models by upstream: " + ", ".join(f"{name} {count}" for name, count in found.upstreams.items()))
+
+
+def _counted(catalog: Catalog) -> Checked:
+    served = [name for model in catalog.models.values() for name in {route.upstream for route in model.routes}]
+    return Checked(
+        ok=True,
+        models=len(catalog.models),
+        for_sale=sum(bool(price) for price in catalog.prices.values()),
+        pools=len(catalog.pools),
+        upstreams={name: served.count(name) for name in catalog.upstreams},
+    )
 
 
 def _database(command: Callable[..., None]) -> Callable[..., None]:
@@ -106,11 +125,28 @@ def diff(file: Path, database_url: str, as_json: bool) -> None:
 @catalog_commands.command("apply")
 @FILE
 @_database
+@click.option(
+    "--overwrite", is_flag=True, help="Also prices that came through another door since the file was written."
+)
+@click.option("--reason", default="", help="Why prices change, for their history.")
 @JSON
-def apply_command(file: Path, database_url: str, as_json: bool) -> None:
-    """Apply a file: all of it, or nothing. Exit code 2 when it has errors or the database is away."""
+def apply_command(file: Path, database_url: str, overwrite: bool, reason: str, as_json: bool) -> None:
+    """Apply a file: all of it, or nothing. Exit code 2 when it has errors or the database is away.
+
+    Prices that came through another door since the file was written are not overwritten: exit code 1.
+    """
     catalog = _load(file)
-    done = _run(database_url, lambda engine: apply(engine, catalog, source="file"))
+    try:
+        done = _run(
+            database_url,
+            lambda engine: apply_file(
+                engine, catalog, file_actor(), source=str(file), reason=reason, overwrite=overwrite
+            ),
+        )
+    except PricedElsewhere as error:
+        raise CommandError(
+            f"nothing was changed: {error}\nExport the catalog and edit that, or give --overwrite."
+        ) from None
     _print(Changes(changes=done.changes, revision=done.revision), as_json)
 
 
@@ -160,5 +196,7 @@ def _print(changes: Changes, as_json: bool) -> None:
     else:
         click.echo(diff_text(changes.changes))
 
+
+catalog_commands.add_command(import_commands)
 
 commands: list[click.Command] = [catalog_commands]

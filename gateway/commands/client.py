@@ -24,6 +24,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     admin_key: str
     database_url: str = ""
     redis_url: str = ""
+    blob_url: str = ""
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +67,11 @@ class AdminApi:
         self._base_url = connection.base_url.rstrip("/")
         self._http = httpx.Client(
             base_url=f"{self._base_url}/admin/api",
-            headers={"Authorization": f"Bearer {connection.admin_key}", "Accept": "application/json"},
+            headers={
+                "Authorization": f"Bearer {connection.admin_key}",
+                "Accept": "application/json",
+                "X-Faregate-Door": "cli",
+            },
             timeout=TIMEOUT_S,
             trust_env=False,
         )

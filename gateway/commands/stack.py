@@ -18,11 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.catalog.load import load_file
 from gateway.catalog.model import Catalog, Model, Pool
-from gateway.catalog.store import apply, read_catalog
+from gateway.catalog.store import read_catalog
 from gateway.commands.demo import demo_key
 from gateway.commands.welcome import now_line, tell_states, welcome
 from gateway.db.migrate import upgrade
 from gateway.db.session import slow_engine
+from gateway.ledger.prices.file_door import apply_at_start, file_actor
 from gateway.queues.port import QueueUnavailable
 from gateway.queues.redis_queue import RedisQueues
 from gateway.stack.connection import Connection, remove_connection, write_connection
@@ -50,6 +51,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     database_url: str
     redis_url: str
     catalog: Path
+    blob_url: str = ""
 
 
 class Stack:
@@ -84,6 +86,7 @@ class Stack:
             api_key=self._folder.kept.api_key,
             database_url=site.database_url,
             redis_url=site.redis_url,
+            blob_url=site.blobs,
         )
         self._publish()
         await supervisor.await_ready(gateway, lambda: _answers(site), GATEWAY_READY_S)
@@ -107,6 +110,7 @@ class Stack:
             port=port,
             listener=listener.fileno(),
             engines=options.engines,
+            blob_url=options.blob_url,
         )
         await _check_redis(site.redis_url)
         self._say_when("Postgres and Valkey are up")
@@ -147,7 +151,7 @@ class Stack:
         database = self._options.database_url or "embedded"
         digest = hashlib.sha256(database.encode() + b"\0" + self._options.catalog.read_bytes()).hexdigest()
         if digest != self._folder.kept.applied_catalog:
-            await apply(engine, self._catalog, source=f"faregate up: {self._options.catalog}")
+            await apply_at_start(engine, self._catalog, file_actor(), source=f"faregate up: {self._options.catalog}")
             self._folder.keep(applied_catalog=digest)
         async with engine.connect() as connection:
             return await read_catalog(connection)
@@ -212,7 +216,7 @@ def _pools_to_run(catalog: Catalog, engines: Sequence[str]) -> list[Pool]:
 
 
 def _models_to_show(catalog: Catalog, engines: Sequence[str]) -> list[Model]:
-    """Choose the models that can be called, in the order of the catalog."""
+    """Choose the models for sale that run here and need nobody's key, in the order of the catalog."""
     pools = {pool.name for pool in _pools_to_run(catalog, engines)}
     sold = [model for model in catalog.models.values() if catalog.prices.get(model.name)]
-    return [model for model in sold if any(route.pool in pools for route in model.routes)]
+    return [model for model in sold if any(route.pool in pools and not route.upstream for route in model.routes)]

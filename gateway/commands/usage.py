@@ -21,7 +21,9 @@ UNITS = {
 @click.command()
 @click.option("--from", "from_text", metavar="WHEN", help="A date or ISO 8601 instant; 30 days before --to.")
 @click.option("--to", "to_text", metavar="WHEN", help="A date or ISO 8601 instant; now.")
-@click.option("--group-by", default="model", show_default=True, help="day, hour, account, key, model, task, outcome.")
+@click.option(
+    "--group-by", default="model", show_default=True, help="day, hour, account, key, model, task, outcome, route."
+)
 @click.option("--account", metavar="ID", help="Only this account.")
 @click.option("--key", metavar="ID", help="Only this key.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")

@@ -5,6 +5,8 @@ reorder. `Delta` and `Progress` are for whoever watches; `Ended` is the one term
 depends on; `Settled` is the settler's word that the charge has committed.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from gateway.contract.phases import Phases
@@ -59,7 +61,18 @@ class Progress(msgspec.Struct, frozen=True, array_like=True, tag=4):
     fraction: float
 
 
-Delta = TextDelta | AudioDelta
+class ImageDelta(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A preview of an image that is being drawn, as an encoded file."""
+
+    data: bytes
+    media_type: str
+    index: int = 0
+    """Which of the images that were asked for."""
+    preview: int = 0
+    """Which of its previews, from 0."""
+
+
+Delta = TextDelta | AudioDelta | ImageDelta
 
 
 class Choice(msgspec.Struct, frozen=True, array_like=True):
@@ -92,9 +105,89 @@ class MediaOutput(msgspec.Struct, frozen=True, array_like=True, tag=3):
     size_bytes: int
     data: bytes = b""
     blob: str = ""
+    width: int = 0
+    height: int = 0
+    duration_ms: int = 0
+    frames: int = 0
+    seed: int | None = None
+    role: str = ""
+    """Empty for what was asked for; `thumbnail` for the small picture that stands for a video."""
 
 
-Output = TextOutput | VectorOutput | MediaOutput
+class GalleryOutput(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """Several media files: the images of one call, or a video and its thumbnail."""
+
+    items: list[MediaOutput]
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True):
+    """A piece of a transcript: from when to when, in milliseconds, and what was said."""
+
+    start_ms: int
+    end_ms: int
+    text: str
+
+
+class TranscriptOutput(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """What was said in a sound file."""
+
+    text: str
+    language: str = ""
+    duration_ms: int = 0
+    segments: list[Segment] = []
+    words: list[Segment] = []
+
+
+class RankingOutput(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Documents in order, the best first: `(index, relevance)`, relevance from 0 to 1."""
+
+    results: list[tuple[int, float]]
+
+
+Output = TextOutput | VectorOutput | MediaOutput | GalleryOutput | TranscriptOutput | RankingOutput
+
+
+def media_of(output: Output | None) -> Sequence[MediaOutput]:
+    """Give the media files of an output; none where it has none."""
+    if isinstance(output, MediaOutput):
+        return [output]
+    return output.items if isinstance(output, GalleryOutput) else []
+
+
+def asked_for(output: Output | None) -> list[MediaOutput]:
+    """Give the files that were asked for, without the small pictures that stand for them."""
+    return [item for item in media_of(output) if not item.role]
+
+
+class Step(msgspec.Struct, frozen=True, array_like=True):
+    """An attempt inside a request, for the trace and its cost.
+
+    It is a step of a workflow, a call of an upstream, or an attempt in another pool before the request was handed on.
+    """
+
+    name: str
+    """Of the workflow's step, or of the upstream; empty for an attempt in a pool of our own."""
+    model: str
+    """The catalog's name; of an upstream, its own."""
+    request: str
+    """The id under which it ran: of a workflow's step, or of the upstream's job; empty where it had none."""
+    pool: str
+    worker: str
+    attempt: int
+    outcome: Outcome
+    reason: Reason
+    units: Units
+    phases: Phases
+    upstream: bool = False
+    """Whether `name` is an upstream."""
+    cost_nanos: int | None = None
+    """What the upstream says that it charges; None where it does not say."""
+    estimated: bool = False
+    """Whether the units are an estimate, since the upstream gave none."""
+    detail: str = ""
+    """Why it failed, as the operator may read it; never a prompt or a key."""
+    gpu_us: int = 0
+    """Its share of the time of the worker that ran it."""
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -115,6 +208,14 @@ class Ended(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """What a caller may read about a failure; never a prompt, a path or a stack."""
     forward_began: bool = False
     """Whether the engine had begun its work: what a cancelled per-request price depends on."""
+    steps: list[Step] = []
+    """What it ran or tried, in the order of their ends."""
+    parent: str = ""
+    """The workflow's request that this was a step of: such an end is not settled."""
+    pool: str = ""
+    """The pool it ended in, where it was handed on from another."""
+    gpu_us: int = 0
+    """Its share of the time of the worker that ran it, beside whatever ran there with it."""
 
 
 class Settled(msgspec.Struct, frozen=True, array_like=True, tag=6):
@@ -130,7 +231,7 @@ class Settled(msgspec.Struct, frozen=True, array_like=True, tag=6):
     attempt: int
 
 
-Event = Started | TextDelta | AudioDelta | Progress | Ended | Settled
+Event = Started | TextDelta | AudioDelta | ImageDelta | Progress | Ended | Settled
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True):

@@ -2,8 +2,22 @@
 
 import msgspec
 
+from gateway.contract.events import Step
 from gateway.contract.inputs import INPUT_TYPES, Input
 from gateway.contract.tasks import Task
+
+
+class Leg(msgspec.Struct, frozen=True, array_like=True):
+    """A way that a request may still go where an earlier one failed: another pool, and maybe another model."""
+
+    pool: str
+    model: str
+    price: int
+    """The price version of that model, pinned at admission, too."""
+    input: bytes = b""
+    """The input with that model's defaults; empty where it is the same as the request's."""
+    only: list[str] = []
+    """As in `Request`."""
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
@@ -29,11 +43,41 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     """Unix microseconds when the gateway put it into the queue."""
     deadline_ms: int = 0
     """Unix milliseconds after which nobody wants the answer."""
+    parent: str = ""
+    """The workflow's request that this is a step of; empty for what was admitted.
+
+    A step has no hold and no row in Postgres, and is not charged: its end, output and all, stands in its event log.
+    """
+    only: list[str] = []
+    """The upstreams that may serve it, the wanted ones first; empty where the model's targets decide."""
+    legs: list[Leg] = []
+    """The ways that are left where this one fails, in order."""
+    steps: list[Step] = []
+    """What was tried in other pools before it was handed on."""
+
+
+class Plan(msgspec.Struct, frozen=True, array_like=True):
+    """How a kept request may be served, as Postgres holds it for a queue that was lost."""
+
+    model: str
+    only: list[str] = []
+    legs: list[Leg] = []
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Request)
+_PLAN = msgspec.msgpack.Decoder(Plan)
 _INPUTS = {task: msgspec.msgpack.Decoder(kind) for task, kind in INPUT_TYPES.items()}
+
+
+def encode_plan(plan: Plan) -> bytes:
+    """Encode the plan of a kept request."""
+    return _ENCODER.encode(plan)
+
+
+def decode_plan(data: bytes) -> Plan:
+    """Decode the plan of a kept request. Raises msgspec.ValidationError."""
+    return _PLAN.decode(data)
 
 
 def encode_input(value: Input) -> bytes:

@@ -21,6 +21,11 @@ Reason = Literal[
     "cancelled_by_caller",
     "deadline",
     "queue_lost",  # the queue was away for too long
+    "upstream_error",  # the upstream failed, or gave an answer that cannot be read
+    "upstream_timeout",  # the upstream did not answer in time
+    "upstream_limited",  # the upstream takes no more for now, or the operator's balance there is used up
+    "upstream_unknown",  # nobody can tell whether the upstream took the job, so it is not bought a second time
+    "blocked",  # the engine or upstream will not serve this content
 ]
 """Why a request ended as it did. Stands on its usage row."""
 

@@ -27,7 +27,8 @@ ledger_entry = Table(
     Column("kind", SmallInteger, nullable=False),
     Column("reason", Text),
     Index("ledger_entry_account_id_at_idx", "account_id", "at", postgresql_where=text("kind <> 0")),
+    Index("ledger_entry_at_idx", "at", postgresql_using="brin"),
 )
 """Every transaction sums to zero. A charge has the id of its request, minus on the account, plus on `REVENUE`;
 a top-up has a plus on the account and a minus on `OUTSIDE`. A trigger refuses update and delete.
-Charges stay out of the index: they are found by their usage row."""
+Charges stay out of the index: they are found by their usage row, which was written at the same instant."""

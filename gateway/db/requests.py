@@ -12,8 +12,9 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from gateway.db.metadata import METADATA, instant
 
@@ -42,9 +43,13 @@ open_request = Table(
     Column("keep", Boolean, nullable=False),
     Column("pool", Text, nullable=False),
     Column("gateway", Text, nullable=False),
+    Column("tokens", BigInteger, nullable=False, server_default=text("0")),
+    Column("terms", JSONB),
     postgresql_with=CHURN,
 )
-"""`task` is its position in `TASKS`. The row goes when the request is settled: that deletion is the fence."""
+"""`task` is its position in `TASKS`; `tokens` are the most that it can come to; `terms` are what its charge depends
+on beside units and price version (`gateway.pricing.terms`). The row goes when the request is settled: that is the
+fence."""
 
 request_payload = Table(
     "request_payload",
@@ -52,9 +57,24 @@ request_payload = Table(
     Column("id", Uuid, primary_key=True),
     Column("payload", LargeBinary, nullable=False),
     Column("metadata", JSONB),
+    Column("webhook", Text),
+    Column("webhook_events", ARRAY(Text)),
+    Index("request_payload_webhook_idx", "id", postgresql_where=text("webhook is not null")),
     postgresql_with=CHURN,
 )
-"""The payload of an open request that outlives its gateway: asynchronous and idempotent ones."""
+"""The payload of an open request that outlives its gateway: asynchronous and idempotent ones. `webhook` is where its
+caller wants to be told of it: such a request is always kept, so the others pay nothing for it."""
+
+request_way = Table(
+    "request_way",
+    METADATA,
+    Column("id", Uuid, primary_key=True),
+    Column("prices", ARRAY(Integer), nullable=False),
+    Column("plan", LargeBinary),
+    postgresql_with=CHURN,
+)
+"""The other ways of an open request: the price versions that it may be charged at beside its own, and for a kept one
+all that the sweeper needs to put it back (`contract.request.Plan`)."""
 
 request_output = Table(
     "request_output",
@@ -63,11 +83,12 @@ request_output = Table(
     Column("output", LargeBinary),
     Column("detail", Text, nullable=False),
     Column("metadata", JSONB),
+    Column("webhook", Text),
     instant("expires_at"),
     Index("request_output_expires_at_idx", "expires_at"),
 )
 """One row per finished request with `keep`: its output (`encode_output`) or null, and what a caller may read of a
-failure."""
+failure. `webhook` is where its end was to be told."""
 
 idempotency = Table(
     "idempotency",

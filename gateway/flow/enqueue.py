@@ -42,6 +42,8 @@ def enqueue(gateway: str, posts: "Posts", admitted: Admitted) -> Enqueued:
         keep=admitted.keep,
         enqueued_us=now_us,
         deadline_ms=now_us // 1000 + admitted.deadline_s * 1000,
+        only=list(admitted.routed.only),
+        legs=list(admitted.routed.legs),
     )
     cost = expected_work(admitted.routed.quoted.quote.units) / WEIGHTS[resolved.call.priority]
     waiting = Waiting(request, cost)

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gateway.contract.events import AudioDelta, Ended, Frame, Settled, TextDelta
+from gateway.contract.events import AudioDelta, Delta, Ended, Frame, ImageDelta, Settled, TextDelta
 from gateway.contract.states import Reason
 from gateway.errors import EngineFailed, FaregateError
 from gateway.flow.enqueue import Enqueued
 from gateway.queues.order import Order
 
+_DELTAS = (TextDelta, AudioDelta, ImageDelta)
 MOST_UNREAD = 20_000
 """Deltas kept for a reader that does not read, before its request is stopped."""
 
@@ -50,7 +51,7 @@ class Mailbox:
         self.enqueued = enqueued
         self.streams = enqueued.waiting.request.stream
         self.began_s = time.monotonic()
-        self.deltas: list[TextDelta | AudioDelta] = []
+        self.deltas: list[Delta] = []
         self.ended: Ended | None = None
         self.settled: Settled | None = None
         self.failure: FaregateError | None = None
@@ -82,7 +83,7 @@ class Mailbox:
             )
         elif verdict == "next" and isinstance(event, Ended):
             self.ended = event
-        elif verdict == "next" and isinstance(event, TextDelta | AudioDelta):
+        elif verdict == "next" and isinstance(event, _DELTAS):
             self.deltas.append(event)
             if len(self.deltas) > MOST_UNREAD:
                 self.fail(
@@ -113,7 +114,7 @@ class Mailbox:
         """Whether the end is known: `finished()` answers or raises without waiting."""
         return self._done
 
-    async def more(self) -> list[TextDelta | AudioDelta]:
+    async def more(self) -> list[Delta]:
         """Wait for deltas and take all there are; an empty list means the end."""
         while not self.deltas and not self._done:
             await self._sleep()

@@ -10,6 +10,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 
+import msgspec
+
 from gateway.contract.events import Frame
 from gateway.errors import DeadlineExceeded, EngineFailed, Unavailable
 from gateway.flow.follow import Mailbox
@@ -89,10 +91,14 @@ class Resend:
         missing = await self._side.missing(pool, [box.id for box in boxes])
         if not missing:
             return
-        still_open = set(await self._open_requests.still_open(missing))
+        still_open = set(await self._open_requests.still_open(list(missing)))
         by_id = {box.id: box for box in boxes}
         await self._way.queue(pool).enqueue(
-            [by_id[request_id].enqueued.waiting for request_id in missing if request_id in still_open]
+            [
+                msgspec.structs.replace(by_id[request_id].enqueued.waiting, attempt=attempt)
+                for request_id, attempt in missing.items()
+                if request_id in still_open
+            ]
         )
         for request_id in missing:
             if request_id not in still_open:

@@ -1,18 +1,24 @@
 """Step 9, in the settler: terminal events become charges, exactly once, whichever gateway accepted the request."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
+from msgspec.structs import astuple
 
-from gateway.catalog.model import OutcomePolicy, Snapshot
-from gateway.contract.events import Ended, Frame, Settled, encode_output
+from gateway.catalog.model import Snapshot
+from gateway.contract.events import Ended, Frame, Settled
 from gateway.contract.phases import PHASE_NAMES
 from gateway.contract.units import UNIT_NAMES
-from gateway.ledger.settlement import Charged, Ending, Settlement
+from gateway.flow.hand_over import Arrivals
+from gateway.flow.reckon import reckoned
+from gateway.ledger.endings import Ending
+from gateway.ledger.settlement import Charged, Settlement
 from gateway.log import log_requests
-from gateway.pricing.rate import charge_nanos
-from gateway.queues.port import QueueUnavailable, SettlerSide
+from gateway.pricing.rate import depends
+from gateway.queues.port import QueueUnavailable
+from gateway.settler_metrics import SettlerMetrics
 
 log = structlog.get_logger()
 
@@ -20,6 +26,8 @@ WAIT_S = 1.0
 """How long one read waits for settlements; also how late a stop is noticed."""
 PAUSE_S = 0.5
 """Between two tries while Postgres or Redis is away."""
+TERMS_S = 60.0
+"""After a request with terms, for so long those of all are looked up before they are rated."""
 
 
 class Settler:
@@ -28,12 +36,13 @@ class Settler:
     def __init__(
         self,
         *,
-        queues: SettlerSide,
+        queues: Arrivals,
         settlement: Settlement,
         snapshot: Callable[[], Snapshot],
         refresh: Callable[[], Awaitable[None]],
         is_away: Callable[[BaseException], bool],
         batch: int,
+        metrics: SettlerMetrics,
     ) -> None:
         self._queues = queues
         self._settlement = settlement
@@ -41,7 +50,10 @@ class Settler:
         self._refresh = refresh
         self._is_away = is_away
         self._batch = batch
-        self.settled_count = 0
+        self._terms_until = 0.0
+        self.metrics = metrics
+        self.listeners: list[Callable[[str, Sequence[Ended]], None]] = []
+        """Who hears of the ends that came out of a pool, once they are charged."""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Settle until told to stop. What could not be charged stays in the stream and is tried again."""
@@ -55,59 +67,70 @@ class Settler:
 
     async def round(self, *, wait_s: float) -> int:
         """Settle what is there, at most one batch. Answers how many requests ended."""
-        entries = await self._queues.settlements(list(self._snapshot().pools), self._batch, wait_s=wait_s)
+        entries = await self._queues.settlements(self._batch, wait_s=wait_s)
         if not entries:
             return 0
-        ended = [end for _, entry in entries for end in entry.ended]
+        # Steps cost their workflow.
+        ended = [(end, pool) for pool, entry in entries for end in entry.ended if not end.parent]
         news: list[tuple[str, Frame]] = []
         for start in range(0, len(ended), self._batch):
             news += await self._charge(ended[start : start + self._batch])
         done = [(pool, entry.entry) for pool, entry in entries]
         await asyncio.gather(self._queues.announce(news), self._queues.settled(done))  # both leave in one write
+        await self._queues.forget([end for end, _ in ended])
+        for heard in self.listeners:
+            for pool, entry in entries:
+                heard(pool, entry.ended)
+        self.metrics.batch(len(ended), [_lag_s(entry) for _, entry in done])
         return len(ended)
 
     async def settle(self, ended: Sequence[Ended]) -> None:
         """Charge ended requests and announce it. Raises while Postgres is away; repeating it charges nothing twice."""
-        await self._queues.announce(await self._charge(ended))
+        await self._queues.announce(await self._charge([(end, "") for end in ended]))
 
-    async def _charge(self, ended: Sequence[Ended]) -> list[tuple[str, Frame]]:
-        """Charge ended requests, and give what is to be announced of it."""
-        if any(end.price not in self._snapshot().prices for end in ended):
+    async def _charge(self, ended: Sequence[tuple[Ended, str]]) -> list[tuple[str, Frame]]:
+        """Charge ended requests, each with the pool that it comes from, and give what is to be announced of it."""
+        if any(end.price not in self._snapshot().prices for end, _ in ended):
             await self._refresh()
-        by_id = {end.id: end for end in ended}
-        charged = await self._settlement.settle([self._rated(end, end.price) for end in by_id.values()])
+        by_id = {end.id: (end, pool) for end, pool in ended}
+        terms = await self._terms([end for end, _ in by_id.values()])
+        rated = [self._rated(end, pool, end.price, terms.get(end.id)) for end, pool in by_id.values()]
+        charged = await self._settlement.settle(rated)
         disputed = [row for row in charged if row.mismatch]
         if disputed:
             agreed = [row for row in charged if not row.mismatch]
-            log.error("settle.price_mismatch", requests=[row.id for row in disputed])
-            charged = agreed + await self._settlement.settle(
-                [self._rated(by_id[row.id], row.price_version_id) for row in disputed]
-            )
-        self._log([(by_id[row.id], row) for row in charged if row.first])
-        return [_news(by_id[row.id], row) for row in charged if by_id[row.id].reply]
+            self._note(disputed, by_id)
+            rated = [self._rated(*by_id[row.id], row.price_version_id, row.terms) for row in disputed]
+            charged = agreed + await self._settlement.settle(rated)
+        self._log([(by_id[row.id][0], row) for row in charged if row.first])
+        return [_news(by_id[row.id][0], row) for row in charged if by_id[row.id][0].reply]
 
-    def _rated(self, end: Ended, price_id: int) -> Ending:
-        snapshot = self._snapshot()
-        price = snapshot.prices[price_id]  # never zero for want of a price: a KeyError leaves the event in the stream
-        policy = snapshot.policies.get(price.model_id, OutcomePolicy())
-        return Ending(
-            id=end.id,
-            charge_nanos=charge_nanos(price, end.units, end.outcome, policy, end.forward_began),
-            price_version_id=price_id,
-            outcome=end.outcome,
-            reason=end.reason,
-            attempt=end.attempt,
-            worker=end.worker,
-            units=end.units,
-            phases=end.phases,
-            forward_began=end.forward_began,
-            output=encode_output(end.output) if end.output is not None else None,
-            detail=end.detail,
-        )
+    async def _terms(self, ended: Sequence[Ended]) -> dict[str, str]:
+        """Look up the terms of requests, where any have had some lately; a wrong guess costs a second settlement.
+
+        A price with conditions cannot be guessed at: it has no charge without the terms.
+        """
+        prices = self._snapshot().prices
+        if time.monotonic() > self._terms_until and not any(
+            (price := prices.get(end.price)) is not None and depends(price) for end in ended
+        ):
+            return {}
+        return await self._settlement.terms([end.id for end in ended])
+
+    def _note(self, disputed: list[Charged], by_id: dict[str, tuple[Ended, str]]) -> None:
+        if any(row.terms is not None for row in disputed):
+            self._terms_until = time.monotonic() + TERMS_S
+        wrong = [row.id for row in disputed if row.price_version_id != by_id[row.id][0].price]
+        if wrong:
+            log.error("settle.price_mismatch", requests=wrong)
+
+    def _rated(self, end: Ended, pool: str, price_id: int, terms: str | None) -> Ending:
+        # A KeyError leaves the event in the stream.
+        return reckoned(self._snapshot(), end, pool, price_id, terms)
 
     def _log(self, rows: list[tuple[Ended, Charged]]) -> None:
         """Write one line for each request that was charged now."""
-        self.settled_count += len(rows)
+        self.metrics.settled([row.outcome for _, row in rows])
         log_requests([
             {
                 "request_id": end.id,
@@ -117,11 +140,16 @@ class Settler:
                 "worker": end.worker,
                 "charge_nanos": row.charge_nanos,
                 "price_version": end.price,
-                "phases_us": {name: spent for name in PHASE_NAMES if (spent := getattr(end.phases, name + "_us"))},
-                "units": {name: count for name in UNIT_NAMES if (count := getattr(end.units, name))},
+                "phases_us": {name: us for name, us in zip(PHASE_NAMES, astuple(end.phases), strict=True) if us},
+                "units": {name: count for name, count in zip(UNIT_NAMES, astuple(end.units), strict=True) if count},
             }
             for end, row in rows
         ])  # fmt: skip
+
+
+def _lag_s(entry: str) -> float:
+    """Say how old an entry of the stream is: its id begins with the milliseconds at which Redis took it."""
+    return time.time() - int(entry.partition("-")[0]) / 1000
 
 
 def _news(end: Ended, row: Charged) -> tuple[str, Frame]:

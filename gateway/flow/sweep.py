@@ -16,7 +16,7 @@ import structlog
 from gateway.catalog.model import Snapshot
 from gateway.contract.events import Ended
 from gateway.contract.phases import Phases
-from gateway.contract.request import Request
+from gateway.contract.request import Plan, Request
 from gateway.contract.states import Outcome, Reason
 from gateway.contract.units import Units
 from gateway.flow.settle import Settler
@@ -74,9 +74,13 @@ class Sweeper:
 
     async def round(self) -> None:
         """Sweep every pool once."""
+        metrics = self._settler.metrics
+        metrics.sweep()
         for pool in self._snapshot().pools.values():
             swept = await self._queues.sweep(pool.name, pool.attempts)
             if swept.returned or swept.given_up:
+                metrics.swept("returned", swept.returned)
+                metrics.swept("given_up", len(swept.given_up))
                 log.warning("sweep.leases", pool=pool.name, returned=swept.returned, given_up=swept.given_up)
         await self._end_overdue()
         orphans: dict[str, list[OpenRequest]] = defaultdict(list)
@@ -93,13 +97,14 @@ class Sweeper:
         missing = await self._queues.missing(pool, [row.id for row in rows])
         if not missing:
             return
-        still_open = set(await self._open_requests.still_open(missing))
+        still_open = set(await self._open_requests.still_open(list(missing)))
         lost = [row for row in rows if row.id in still_open]
         depth = await self._queue(pool).depth()
         kept = [row for row in lost if row.payload is not None]
         if kept and depth.waiting < MOST and pool in self._snapshot().pools:
             log.warning("sweep.put_back", pool=pool, requests=len(kept))
-            await self._queue(pool).enqueue([Waiting(self._request(row)) for row in kept])
+            self._settler.metrics.swept("put_back", len(kept))
+            await self._queue(pool).enqueue([Waiting(self._request(row), attempt=missing[row.id]) for row in kept])
         alive = await self._queues.gateways(GATEWAY_SILENT_S)
         await self._end(
             [row for row in lost if row.payload is None and self._is_left(row, alive)], "failed", "gateway_lost"
@@ -114,10 +119,11 @@ class Sweeper:
     def _request(self, row: OpenRequest) -> Request:
         """Make the queue's request anew from what Postgres keeps."""
         assert row.payload is not None
+        plan = row.plan or Plan(self._snapshot().model_names[row.model_id])
         return Request(
             id=row.id,
             account=row.account_id,
-            model=self._snapshot().model_names[row.model_id],
+            model=plan.model,
             task=row.task,
             input=row.payload,
             price=row.price_version_id,
@@ -125,6 +131,8 @@ class Sweeper:
             keep=True,
             enqueued_us=row.created_us,
             deadline_ms=row.deadline_us // 1000,
+            only=plan.only,
+            legs=plan.legs,
         )
 
     async def _end_overdue(self) -> None:
@@ -143,6 +151,7 @@ class Sweeper:
     async def _end(self, rows: Sequence[OpenRequest], outcome: Outcome, reason: Reason) -> None:
         if rows:
             log.warning("sweep.ended", outcome=outcome, reason=reason, requests=len(rows))
+            self._settler.metrics.swept("ended", len(rows))
             await self._settler.settle([_ended(row, outcome, reason) for row in rows])
 
 

@@ -1,21 +1,15 @@
 """Reading requests again: how one stands, what it said, and stopping it, by the account that owns it."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable
 
-import msgspec
-
 from gateway.catalog.model import Snapshot
-from gateway.contract.events import Event, Output
+from gateway.contract.events import Event
 from gateway.contract.ids import admitted_ms, uuid_of
-from gateway.contract.phases import Phases
-from gateway.contract.states import Reason, Status
-from gateway.contract.tasks import Task
-from gateway.contract.units import Units
 from gateway.errors import Conflict, NotFound
 from gateway.flow.authenticate import identify
 from gateway.flow.respond import Answer, failure
+from gateway.flow.view import View, Viewer
 from gateway.flow.way import Placed, Way, unserved
 from gateway.ledger.open_requests import OpenRequests, Record
 from gateway.queues.port import QueueUnavailable
@@ -23,32 +17,11 @@ from gateway.queues.port import QueueUnavailable
 ENQUEUE_PATIENCE_S = 1.0
 """How long an accepted asynchronous call waits to learn its position."""
 
+ENDING_LOOKS_S = (0.02, 0.05, 0.1, 0.2)
+"""A request that stands in no queue has mostly ended, and its charge commits now: the pauses before looking again."""
+
 SETTLE_LOOK_S = 0.1
 SETTLE_PATIENCE_S = 10.0
-
-
-class View(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as its owner may see it."""
-
-    id: str
-    status: Status
-    model: str
-    task: Task
-    created_us: int
-    deadline_us: int | None = None
-    finished_us: int | None = None
-    hold_nanos: int
-    charge_nanos: int = 0
-    price_version: int
-    position: int | None = None
-    eta_s: float | None = None
-    attempt: int = 0
-    reason: Reason | None = None
-    detail: str = ""
-    units: Units = msgspec.field(default_factory=Units)
-    phases: Phases = msgspec.field(default_factory=Phases)
-    output: Output | None = None
-    metadata: dict[str, str] | None = None
 
 
 class Watch:
@@ -58,43 +31,57 @@ class Watch:
         self._way = way
         self._open_requests = open_requests
         self._snapshot = snapshot
+        self._viewer = Viewer(queue=way.queue, snapshot=snapshot, estimates=way.estimates)
+
+    async def view_of(self, record: Record) -> View:
+        """Show a request that its owner has found already."""
+        return await self._viewer.view_of(record)
 
     async def accepted(self, placed: Placed) -> View:
         """Show a request that was placed a moment ago."""
         admitted = placed.enqueued.admitted
         resolved, pool = admitted.routed.quoted.resolved, admitted.routed.pool.name
-        position = None
-        with contextlib.suppress(TimeoutError, QueueUnavailable):  # the sweeper puts it into the queue
-            position = await asyncio.wait_for(asyncio.shield(placed.enqueued.depth), ENQUEUE_PATIENCE_S) - 1
+        position = await self._position(placed)
         return View(
             id=placed.id,
             status="queued",
             model=resolved.model.name,
             task=resolved.task,
             created_us=admitted_ms(placed.id) * 1000,
-            hold_nanos=admitted.routed.quoted.quote.nanos,
+            hold_nanos=admitted.routed.hold_nanos,
             price_version=resolved.price.id,
-            position=position if position is None else max(position, 0),
-            eta_s=self._way.backlog.wait_s(pool, position or 0),
+            notes=resolved.call.notes,
+            position=position,
+            eta=None if position is None else await self._viewer.eta(pool, resolved.model.name, position),
         )
+
+    async def _position(self, placed: Placed) -> int | None:
+        """Learn the place of a request in its queue; None while nobody can say.
+
+        It is the last where all waiting are of one account; else its account's share of the queue decides.
+        """
+        pool = placed.enqueued.admitted.routed.pool.name
+        try:  # where the queue does not answer, the sweeper puts it in
+            last = await asyncio.wait_for(asyncio.shield(placed.enqueued.depth), ENQUEUE_PATIENCE_S) - 1
+            if last <= 0:
+                return 0
+            standing = await self._way.queue(pool).standing(placed.id)
+        except (TimeoutError, QueueUnavailable):
+            return None
+        return standing.position if standing.state == "queued" else 0
 
     async def view_for(self, secret: str, request_id: str) -> View:
         """Show a request to the holder of a key.
 
         Raises Unauthorized, or NotFound also for another account's request.
         """
-        record = await self._record(secret, request_id)
-        if record.finished_us is not None:
-            return self._view(record, record.outcome or "failed")
-        try:
-            standing = await self._way.queue(record.pool).standing(request_id)
-        except QueueUnavailable:
-            return self._view(record, "queued")
-        if standing.state == "leased":
-            return self._view(record, "running", attempt=standing.attempt)
-        eta_s = self._way.backlog.wait_s(record.pool, standing.position)
-        position = standing.position if standing.state == "queued" else None
-        return self._view(record, "queued", position=position, eta_s=eta_s)
+        view = await self.view_of(await self._record(secret, request_id))
+        for pause_s in ENDING_LOOKS_S:
+            if view.status != "queued" or view.position is not None:
+                break
+            await asyncio.sleep(pause_s)
+            view = await self.view_of(await self._record(secret, request_id))
+        return view
 
     async def answer_of(self, secret: str, request_id: str) -> Answer:
         """Give the answer of a repeated call from what is kept. Raises the error that the request ended with."""
@@ -145,6 +132,10 @@ class Watch:
             )
         return await self.view_for(secret, request_id)
 
+    async def record_for(self, secret: str, request_id: str) -> Record:
+        """Find the row of a request for the holder of a key. Raises Unauthorized, or NotFound as `view_for`."""
+        return await self._record(secret, request_id)
+
     async def _record(self, secret: str, request_id: str) -> Record:
         caller = await identify(self._way.keyring, secret)
         try:
@@ -155,34 +146,3 @@ class Watch:
         if record is None:
             raise NotFound("There is no such request.")
         return record
-
-    def _view(
-        self,
-        record: Record,
-        status: Status,
-        *,
-        attempt: int = 0,
-        position: int | None = None,
-        eta_s: float | None = None,
-    ) -> View:
-        return View(
-            id=record.id,
-            status=status,
-            model=self._snapshot().model_names.get(record.model_id, ""),
-            task=record.task,
-            created_us=record.created_us,
-            deadline_us=record.deadline_us,
-            finished_us=record.finished_us,
-            hold_nanos=record.hold_nanos,
-            charge_nanos=record.charge_nanos,
-            price_version=record.price_version_id,
-            position=position,
-            eta_s=eta_s,
-            attempt=record.attempt or attempt,
-            reason=record.reason,
-            detail=record.detail,
-            units=record.units,
-            phases=record.phases,
-            output=record.output,
-            metadata=record.metadata,
-        )

@@ -11,7 +11,7 @@ from litestar.types import Receive
 from gateway.errors import Conflict
 from gateway.flow.way import Placed
 
-LOOK_S = 0.2
+LOOK_S = 0.1
 
 
 class Departures:
@@ -19,17 +19,18 @@ class Departures:
 
     def __init__(self) -> None:
         self._new: list[tuple[Placed, Receive]] = []
+        self._older: list[tuple[Placed, Receive]] = []
         self._watching: set[asyncio.Task[None]] = set()
 
     def watch(self, placed: Placed, receive: Receive) -> None:
-        """Watch one caller, from the next look on."""
+        """Watch one caller, from the second look on: most have their answer by then."""
         self._new.append((placed, receive))
 
     async def run(self) -> None:
         """Look, for ever."""
         while True:
             await asyncio.sleep(LOOK_S)
-            waiting, self._new = self._new, []
+            waiting, self._older, self._new = self._older, self._new, []
             for placed, receive in waiting:
                 if placed.box is not None and not placed.box.done:
                     task = asyncio.create_task(self._until_gone(placed, receive))
@@ -43,3 +44,13 @@ class Departures:
         box = placed.box
         if box is not None and not box.done:
             box.fail(Conflict("The caller has left.", code="cancelled", request_id=placed.id))
+
+
+async def has_left(receive: Receive) -> bool:
+    """Say whether a caller whose body has been read is gone by now, without waiting for anything."""
+    task = asyncio.ensure_future(receive())
+    await asyncio.sleep(0)
+    if task.done():
+        return task.result()["type"] == "http.disconnect"
+    task.cancel()
+    return False

@@ -1,14 +1,13 @@
-"""One error tree, one renderer for each API family."""
+"""One error tree, one renderer for each API family; `handlers.py` has what Litestar calls."""
 
 import math
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 import structlog
-from litestar import Request, Response
-from litestar.exceptions import HTTPException
 
-from gateway.errors import FaregateError, InvalidRequest, NotFound, TooLarge, Unavailable
+from gateway.errors import FaregateError, InvalidRequest, Unavailable, misfit
 from gateway.queues.port import QueueUnavailable
 
 log = structlog.get_logger()
@@ -38,6 +37,8 @@ def error_headers(error: FaregateError) -> Headers:
         headers.append((b"retry-after-ms", str(math.ceil(error.retry_after_s * 1000)).encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.hangs_up:
+        headers.append((b"connection", b"close"))
     if error.request_id:
         headers.append((b"x-request-id", error.request_id.encode()))
     return headers
@@ -45,9 +46,8 @@ def error_headers(error: FaregateError) -> Headers:
 
 def native_body(error: FaregateError) -> dict[str, Any]:
     """Render an error for the native family and the admin API."""
-    return {
-        "error": {"code": error.code, "message": error.message, "param": error.param, "request_id": error.request_id}
-    }
+    told = {"code": error.code, "message": error.message, "param": error.param, "request_id": error.request_id}
+    return {"error": told | {"details": error.details} if error.details else told}
 
 
 def openai_body(error: FaregateError) -> dict[str, Any]:
@@ -63,51 +63,38 @@ def openai_body(error: FaregateError) -> dict[str, Any]:
     }
 
 
+def gmi_body(error: FaregateError) -> dict[str, Any]:
+    """Render an error as clients of GMI's request queue expect it: one text."""
+    field = error.param and error.param.replace("input", "payload", 1)
+    said = f"{field}: {error.message}" if field else error.message
+    return {"error": said, "code": error.code, "request_id": error.request_id}
+
+
+def gmi_account_body(error: FaregateError) -> dict[str, Any]:
+    """Render an error of GMI's sign-in, where the text has another name."""
+    return {"message": error.message, "code": error.code}
+
+
+def replicate_body(error: FaregateError) -> dict[str, Any]:
+    """Render an error as Replicate does: problem details (RFC 9457)."""
+    return {
+        "title": HTTPStatus(error.status).phrase,
+        "detail": error.message if error.param is None else f"{error.param}: {error.message}",
+        "status": error.status,
+        "code": error.code,
+        "param": error.param,
+        "request_id": error.request_id,
+    }
+
+
 def from_decoding(error: Exception) -> FaregateError:
     """Turn what the JSON decoder found into an InvalidRequest that names the field."""
     text = str(error)
     if isinstance(error, msgspec.ValidationError):
-        message, _, path = text.partition(" - at `$")
-        param = path.rstrip("`").lstrip(".") or None
-        for said in ("unknown field `", "missing required field `"):
-            if said in message:
-                name = message.split(said, 1)[1].rstrip("`")
-                return InvalidRequest(message, code="unknown_field" if "unknown" in said else None,
-                                      param=f"{param}.{name}" if param else name)  # fmt: skip
-        return InvalidRequest(message, param=param)
+        return misfit(text)
     if isinstance(error, RecursionError):
         return InvalidRequest("The body is nested too deeply.", code="invalid_json")
     return InvalidRequest(f"The body is not valid JSON: {text}", code="invalid_json")
-
-
-def handle_faregate(_: Request[Any, Any, Any], error: FaregateError) -> Response[dict[str, Any]]:
-    """Answer a FaregateError of a typed controller."""
-    headers = {name.decode(): value.decode() for name, value in error_headers(error)}
-    return Response(native_body(error), status_code=error.status, headers=headers, media_type="application/json")
-
-
-def handle_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
-    """Answer what Litestar itself refuses, in the same shape."""
-    if error.status_code == 404:
-        return handle_faregate(request, NotFound("There is nothing at this address."))
-    if error.status_code == 413:
-        return handle_faregate(request, TooLarge("The body is larger than this server accepts."))
-    if 400 <= error.status_code < 500:
-        refusal = InvalidRequest(_said(error))
-        body = native_body(refusal)
-        return Response(body, status_code=error.status_code, headers=error.headers, media_type="application/json")
-    return handle_unexpected(request, error)
-
-
-def _said(error: HTTPException) -> str:
-    extra = error.extra if isinstance(error.extra, list) else []
-    told = [f"{item.get('key', '')}: {item.get('message', '')}".strip(": ") for item in extra if isinstance(item, dict)]
-    return "; ".join(told) or error.detail
-
-
-def handle_unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
-    """Answer a fault of our own."""
-    return handle_faregate(request, told(error, request.url.path))
 
 
 def told(error: Exception, path: str) -> FaregateError:

@@ -5,21 +5,48 @@ and its exception middleware spares them 12% of a gateway's time.
 """
 
 from collections.abc import Awaitable, Mapping
+from typing import Any
 
 from litestar import Litestar
 from litestar.types import Receive, Scope, Send
 
+from gateway.flow.origin import ORIGIN, Origin
 from gateway.http.endpoint import AsgiHandler
+from gateway.http.limit_headers import limit_headers
+from gateway.net.addresses import Network
 
 
 class Front:
-    """An ASGI application; `litestar` is the one behind it."""
+    """An ASGI application; `litestar` is the one behind it. `below` has what serves all that begins with a prefix."""
 
-    def __init__(self, hot: Mapping[str, AsgiHandler], litestar: Litestar) -> None:
+    def __init__(
+        self,
+        hot: Mapping[str, AsgiHandler],
+        litestar: Litestar,
+        below: Mapping[str, AsgiHandler],
+        proxies: tuple[Network, ...] = (),
+    ) -> None:
         self._hot = hot
+        self._below = below
+        self._proxies = proxies
         self.litestar = litestar
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve a call, or the process' lifespan."""
-        handler = self._hot.get(scope.get("path", ""))
-        return (handler or self.litestar)(scope, receive, send)
+        client = scope.get("client")
+        origin = Origin(client[0] if client else "", scope.get("headers", ()), self._proxies)
+        ORIGIN.set(origin)
+        path = scope.get("path", "")
+        handler = self._hot.get(path) or self._below.get(path[: path.find("/", 1) + 1])
+        return (handler or self.litestar)(scope, receive, _telling(origin, send))
+
+
+def _telling(origin: Origin, send: Send) -> Send:
+    """Send an answer with the headers of its caller's limits, where there are any: in every family, of errors too."""
+
+    def told(message: Any) -> Awaitable[None]:
+        if origin.standing and message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], *limit_headers(origin.standing)]
+        return send(message)
+
+    return told

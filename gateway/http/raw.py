@@ -3,23 +3,21 @@
 (Measured: a typed Litestar handler costs 0.05 CPU-ms more a request than an `@asgi` one.)
 """
 
-import asyncio
 import hashlib
-import os
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 from litestar.types import Receive, Scope, Send
 
-from gateway.errors import FaregateError, InvalidRequest, TooLarge
+from gateway.blobs.store import BlobMissing, BlobsAway, BlobStore
+from gateway.errors import FaregateError, InvalidRequest, NotFound, TooLarge, Unavailable
 from gateway.http.errors import Headers, error_headers, from_decoding
+from gateway.twins import refuse_twins
 
 T = TypeVar("T")
 
 _encode = msgspec.json.encode
 MOST_KEY_CHARS = 255
-PIECE_BYTES = 256 * 1024
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -85,11 +83,13 @@ async def read_body(receive: Receive, head: Head, most_bytes: int) -> bytes:
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """Decode a body. Raises InvalidRequest naming the field that does not fit."""
+    """Decode a body. Raises InvalidRequest naming the field that does not fit, or that stands there twice."""
     try:
-        return decoder.decode(body)
+        decoded = decoder.decode(body)
+        refuse_twins(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise from_decoding(error) from None
+    return decoded
 
 
 async def send_bytes(send: Send, status: int, headers: Headers, body: bytes) -> None:
@@ -99,14 +99,20 @@ async def send_bytes(send: Send, status: int, headers: Headers, body: bytes) -> 
     await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-async def send_file(send: Send, headers: Headers, path: Path) -> None:
-    """Answer with a file, a piece at a time."""
-    with await asyncio.to_thread(path.open, "rb") as file:
-        headers.append((b"content-length", str(os.fstat(file.fileno()).st_size).encode()))
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while piece := await asyncio.to_thread(file.read, PIECE_BYTES):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+async def send_blob(send: Send, headers: Headers, blobs: BlobStore, name: str) -> None:
+    """Answer with a stored file, a piece at a time. Raises NotFound where it is gone, Unavailable."""
+    try:
+        head = await blobs.head(name)
+        pieces = await blobs.read(name)
+    except BlobMissing:
+        raise NotFound("This file is no longer kept.") from None
+    except BlobsAway:
+        raise Unavailable("The store for media is away for the moment; try again.", retry_after_s=1.0) from None
+    headers.append((b"content-length", str(head.size_bytes).encode()))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async for piece in pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def send_json(send: Send, status: int, headers: Headers, value: Any) -> None:

@@ -18,6 +18,8 @@ import structlog
 from gateway.db.session import HotSession
 from gateway.errors import Unavailable
 from gateway.ledger.keys import MAX_LIVE_KEYS
+from gateway.ledger.permits import ALL, Permits, permits_of
+from gateway.ledger.sessions import Sessions
 
 log = structlog.get_logger()
 
@@ -38,13 +40,26 @@ class Caller(msgspec.Struct, frozen=True):
     account_name: str
     expires_at_s: float = _FOR_EVER
     """Unix seconds."""
+    price_list_id: int | None = None
+    """Whose prices its account pays; None is the list price."""
+    discount_ppm: int = 0
+    """Millionths off every charge of its account."""
+    permits: Permits = ALL
+    """Which models it may call, and from where."""
+    limited: bool = False
+    """Whether it or its account has limits."""
 
 
 class Keyring:
-    """The live keys by the hash of the whole key. Serves the last snapshot while Postgres is away."""
+    """The live keys by the hash of the whole key. Serves the last snapshot while Postgres is away.
 
-    def __init__(self, session: HotSession, *, every_s: float) -> None:
+    A token of `sessions` is as good as the key that it stands for.
+    """
+
+    def __init__(self, session: HotSession, *, every_s: float, sessions: Sessions | None = None) -> None:
         self._session = session
+        self._sessions = sessions
+        self._hashes: dict[int, bytes] = {}
         self._every_s = every_s
         self._callers: dict[bytes, Caller] = {}
         self._turn = asyncio.Lock()
@@ -61,9 +76,20 @@ class Keyring:
     def find(self, secret: str) -> Caller | None:
         """Find the caller of a whole key. Unknown, revoked, expired and wrong keys all give None."""
         caller = self._callers.get(sha256(secret.encode("utf-8", "surrogatepass")).digest())
+        if caller is None and self._sessions is not None and secret.startswith("ey"):
+            caller = self._of_key(self._sessions.key_of(secret, "access"))
         if caller is None or caller.expires_at_s <= time.time():
             return None
         return caller
+
+    def find_key(self, key_id: int | None) -> Caller | None:
+        """Find the caller of a key by its id: for tokens that were checked."""
+        caller = self._of_key(key_id)
+        return caller if caller is not None and caller.expires_at_s > time.time() else None
+
+    def _of_key(self, key_id: int | None) -> Caller | None:
+        hashed = None if key_id is None else self._hashes.get(key_id)
+        return None if hashed is None else self._callers.get(hashed)
 
     async def look_up(self, secret: str) -> Caller | None:
         """Find the caller of a key that `find` did not know, after a refresh that all such calls share.
@@ -104,15 +130,23 @@ class Keyring:
 
     def _apply(self, row: asyncpg.Record) -> None:
         if not row["live"]:
-            self._callers.pop(row["hash"], None)
+            gone = self._callers.pop(row["hash"], None)
+            if gone is not None:
+                self._hashes.pop(gone.key_id, None)
             return
         expires_at = row["expires_at"]
+        if self._sessions is not None:
+            self._hashes[row["id"]] = row["hash"]
         self._callers[row["hash"]] = Caller(
             row["id"],
             row["account_id"],
             row["name"],
             row["account_name"],
             expires_at.timestamp() if expires_at else _FOR_EVER,
+            row["price_list_id"],
+            row["discount_ppm"],
+            permits_of(row["models"], row["addresses"]),
+            row["limited"],
         )
 
     async def _refresh(self) -> None:
@@ -130,6 +164,7 @@ class Keyring:
         if len(self._callers) > MAX_HELD_KEYS:
             now = time.time()
             self._callers = {key: caller for key, caller in self._callers.items() if caller.expires_at_s > now}
+            self._hashes = {caller.key_id: key for key, caller in self._callers.items()} if self._sessions else {}
 
 
 def _away() -> Unavailable:

@@ -7,17 +7,19 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import Row, Select, delete, exists, extract, func, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncEngine
 
 from gateway.contract.events import Output, Settled
 from gateway.contract.ids import request_id_of, uuid_of
 from gateway.contract.phases import Phases
+from gateway.contract.request import Plan, decode_plan
 from gateway.contract.states import OUTCOMES, REASONS, Outcome, Reason
 from gateway.contract.tasks import TASKS, Task
 from gateway.contract.units import UNIT_NAMES, Units
-from gateway.db.requests import idempotency, open_request, request_payload
+from gateway.db.requests import idempotency, open_request, request_payload, request_way
 from gateway.db.usage import PHASE_COLUMNS, usage
-from gateway.ledger.outputs import kept_output, prune_outputs
+from gateway.ledger.outputs import KeptOutput, kept_output, prune_outputs
+from gateway.ledger.steps import RatedStep, steps_of
 from gateway.ledger.transaction import transaction
 
 KEEP_IDEMPOTENCY = timedelta(hours=24)
@@ -48,6 +50,8 @@ class OpenRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since its deadline by the clock of Postgres; negative before."""
     payload: bytes | None = None
     """The input, where it is kept in Postgres. Not read by `overdue`."""
+    plan: Plan | None = None
+    """Its ways, where a kept one has several."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +79,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     output: Output | None = None
     detail: str = ""
     metadata: dict[str, str] | None = None
+    expires_us: int | None = None
+    """Until when the output of a finished one is kept."""
+    worker: str = ""
+    """Who ran the attempt that ended it."""
+    steps: tuple[RatedStep, ...] = ()
+    """What it ran, where it is a workflow; only read by `record`."""
 
 
 class OpenRequests:
@@ -102,10 +112,12 @@ class OpenRequests:
             select(
                 page,
                 request_payload.c.payload,
+                request_way.c.plan,
                 (func.sum(size).over(order_by=page.c.id) - size).label("bytes_before"),
                 func.count().over().label("page_rows"),
             )
             .outerjoin_from(page, request_payload, request_payload.c.id == page.c.id)
+            .outerjoin(request_way, request_way.c.id == page.c.id)
             .subquery()
         )
         query = (
@@ -117,7 +129,7 @@ class OpenRequests:
             rows = (await connection.execute(query)).all()
         whole = not rows or (len(rows) == rows[0].page_rows < limit)
         self._after = _FIRST if whole else rows[-1].id
-        return [_open_request(row, row.payload) for row in rows]
+        return [_open_request(row, row.payload, row.plan) for row in rows]
 
     async def overdue(self, grace_s: float, *, limit: int) -> list[OpenRequest]:
         """List open requests whose deadline passed `grace_s` ago or longer, the longest overdue first; no payloads."""
@@ -164,10 +176,13 @@ class OpenRequests:
             # Open first: what is settled between the two looks is then found by the second.
             row = (await connection.execute(_open_of(account_id, id_))).one_or_none()
             if row is not None:
-                return _open_record(row)
+                return open_record(row)
             mine = (usage.c.id == id_, usage.c.account_id == account_id)
             row = (await connection.execute(select(usage).where(*mine))).one_or_none()
-            return None if row is None else await _finished_record(connection, row)
+            if row is None:
+                return None
+            finished = finished_record(row, await kept_output(connection, id_))
+            return msgspec.structs.replace(finished, steps=await steps_of(connection, id_))
 
     async def prune(self) -> None:
         """Delete idempotency keys older than 24 hours, and outputs that have expired: a bounded number of each."""
@@ -210,7 +225,7 @@ def _phases(row: Any) -> Phases:
     return Phases(*(getattr(row, name) for name in PHASE_COLUMNS))
 
 
-def _open_request(row: Row[Any], payload: bytes | None) -> OpenRequest:
+def _open_request(row: Row[Any], payload: bytes | None, plan: bytes | None = None) -> OpenRequest:
     return OpenRequest(
         id=request_id_of(row.id),
         account_id=row.account_id,
@@ -226,10 +241,12 @@ def _open_request(row: Row[Any], payload: bytes | None) -> OpenRequest:
         deadline_us=_us(row.deadline_at),
         late_s=float(row.late_s),
         payload=payload,
+        plan=None if plan is None else decode_plan(plan),
     )
 
 
-def _open_record(row: Row[Any]) -> Record:
+def open_record(row: Row[Any]) -> Record:
+    """Make the record of an open request: its row, with its metadata."""
     return Record(
         id=request_id_of(row.id),
         account_id=row.account_id,
@@ -245,8 +262,8 @@ def _open_record(row: Row[Any]) -> Record:
     )
 
 
-async def _finished_record(connection: AsyncConnection, row: Row[Any]) -> Record:
-    kept = await kept_output(connection, row.id)
+def finished_record(row: Row[Any], kept: KeptOutput) -> Record:
+    """Make the record of a finished request from its usage row and what is kept of it."""
     return Record(
         id=request_id_of(row.id),
         account_id=row.account_id,
@@ -267,4 +284,6 @@ async def _finished_record(connection: AsyncConnection, row: Row[Any]) -> Record
         output=kept.output,
         detail=kept.detail,
         metadata=kept.metadata,
+        expires_us=_us(kept.expires_at) if kept.expires_at else None,
+        worker=row.worker,
     )

@@ -15,16 +15,21 @@ from gateway.contract.states import OUTCOMES, REASONS, Outcome, Reason
 from gateway.contract.units import UNIT_NAMES, Units
 from gateway.db.session import HotSession
 from gateway.db.usage import PHASE_COLUMNS
+from gateway.ledger.endings import Ending, mended
+from gateway.ledger.steps import attempt_rows
 
 log = structlog.get_logger()
 
 KEEP_OUTPUT_S = 7 * 86400
-MOST_COUNT = 2**53
-"""The most of any unit or phase that is believed; four centuries in microseconds."""
 
-_SETTLE = "select n, charge, hold from settle($1, $2, $3, $4)"
-_SETTLE_ONE = "select charge, hold from settle_one($1, $2, $3, $4)"
-_STILL_OPEN = "select id, price_version_id, hold_nanos from open_request where id = any ($1)"
+_SETTLE = "select n, charge, hold from settle($1, $2, $3, $4, $5, $6, $7)"
+_SETTLE_ONE = "select charge, hold from settle_one($1, $2, $3, $4, $5, $6, $7)"
+_STILL_OPEN = (
+    "select id, price_version_id, hold_nanos, terms,"
+    " coalesce((select w.prices from request_way w where w.id = o.id), '{}') as others"
+    " from open_request o where id = any ($1)"
+)
+_TERMS = "select id, terms from open_request where id = any ($1) and terms is not null"
 _SETTLED = (
     "select id, price_version_id, charge_nanos, hold_nanos, outcome, reason, attempt,"
     f" {', '.join(UNIT_NAMES)}, {', '.join(PHASE_COLUMNS)} from usage where id = any ($1)"
@@ -33,27 +38,6 @@ _FIXED_COLUMNS = 7
 _id = attrgetter("id")
 _OUTCOME_NUMBERS = {outcome: number for number, outcome in enumerate(OUTCOMES)}
 _REASON_NUMBERS = {reason: number for number, reason in enumerate(REASONS)}
-
-
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How a request ended, rated."""
-
-    id: str
-    charge_nanos: int
-    """What the units cost at `price_version_id`; it is capped at the hold."""
-    price_version_id: int
-    outcome: Outcome
-    reason: Reason
-    attempt: int
-    worker: str
-    units: Units
-    phases: Phases
-    forward_began: bool = False
-    """Whether the engine had begun: what a cancelled per-request price depends on."""
-    output: bytes | None = None
-    """Kept where the request was admitted with `keep`."""
-    detail: str = ""
-    """What a caller may read about a failure; kept likewise."""
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +55,9 @@ class Charged(msgspec.Struct, frozen=True, kw_only=True):
     first: bool
     """Whether this call settled it. False: it had been settled before, and these are the figures of then."""
     mismatch: bool = False
-    """It is open still, and pinned to `price_version_id`, not to the version it was rated at: nothing was charged."""
+    """It is open still, pinned to `price_version_id` and `terms`, not to those it was rated at: nothing was charged."""
+    terms: str | None = None
+    """Of a mismatch, what its charge depends on beside units and price version, as JSON; None for nothing."""
 
 
 class Settlement:
@@ -100,6 +86,12 @@ class Settlement:
                 charged += await self._look_up([ending for ending in by_id.values() if ending.id not in settled])
         return charged
 
+    async def terms(self, ids: Sequence[str]) -> dict[str, str]:
+        """Give the terms of those of these requests that are open and have any. Raises Unavailable."""
+        async with self._turn:
+            rows = await self._session.fetch(_TERMS, [id_[4:] for id_ in ids])
+        return {request_id_of(row["id"]): row["terms"] for row in rows}
+
     async def close(self) -> None:
         """Close the connection."""
         async with self._turn:
@@ -111,8 +103,18 @@ class Settlement:
                 return await self._settle_one(endings[0])
             endings.sort(key=_id)
             ids, versions = [ending.id[4:] for ending in endings], [ending.price_version_id for ending in endings]
+            told = [(n, ending) for n, ending in enumerate(endings, 1) if ending.steps or ending.pool]
+            attempts = [row for n, ending in told for row in attempt_rows(n, ending.steps)]
+            ways = [way for n, ending in told if (way := _way(n, ending)) is not None]
             rows = await self._session.fetch(
-                _SETTLE, ids, versions, [_row(ending) for ending in endings], self._keep_output_s
+                _SETTLE,
+                ids,
+                versions,
+                [ending.terms for ending in endings],
+                [_row(ending) for ending in endings],
+                attempts,
+                ways,
+                self._keep_output_s,
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, UnicodeError) as error:
             if len(endings) == 1:
@@ -123,8 +125,16 @@ class Settlement:
         return [_charged(endings[n - 1], charge, hold) for n, charge, hold in zip(numbers, charges, holds, strict=True)]
 
     async def _settle_one(self, ending: Ending) -> list[Charged]:
+        attempts = attempt_rows(1, ending.steps) if ending.steps else []
         rows = await self._session.fetch(
-            _SETTLE_ONE, ending.id[4:], ending.price_version_id, _row(ending), self._keep_output_s
+            _SETTLE_ONE,
+            ending.id[4:],
+            ending.price_version_id,
+            ending.terms,
+            _row(ending),
+            attempts,
+            _way(1, ending),
+            self._keep_output_s,
         )
         charge, hold = rows[0]
         return [] if hold is None else [_charged(ending, charge, hold)]
@@ -137,20 +147,20 @@ class Settlement:
         """
         log.error("settlement.mended", request_id=ending.id, error=type(error).__name__)
         try:
-            return await self._settle_one(_mended(ending))
+            return await self._settle_one(mended(ending))
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as refused:
             log.error("settlement.refused", request_id=ending.id, error=type(refused).__name__)
             return []
 
     async def _look_up(self, endings: list[Ending]) -> list[Charged]:
-        """Find out why endings were not settled now: settled before, or pinned to another price version."""
+        """Find out why endings were not settled now: settled before, or pinned to another price version or terms."""
         ids = [ending.id[4:] for ending in endings]
         settled = await self._session.fetch(_SETTLED, ids)
         rows = [_from_usage(row) for row in settled]
         if len(rows) < len(ids):
             by_id = {ending.id: ending for ending in endings}
             still_open = await self._session.fetch(_STILL_OPEN, ids)
-            rows += [_mismatch(by_id[request_id_of(id_)], version, hold) for id_, version, hold in still_open]
+            rows += [_mismatch(by_id[request_id_of(row["id"])], row) for row in still_open]
         return rows
 
 
@@ -183,7 +193,15 @@ def _row(e: Ending) -> tuple[Any, ...]:
         p.store_us,
         e.output,
         e.detail or None,
+        e.cost_nanos,
+        e.gpu_us,
+        e.route,
     )
+
+
+def _way(n: int, ending: Ending) -> tuple[int, int | None, str] | None:
+    """Give the fields of the type `way_end` in types.sql; None for an end where it was admitted to."""
+    return (n, ending.model_id, ending.pool) if ending.pool else None
 
 
 def _charged(ending: Ending, charge_nanos: int, hold_nanos: int) -> Charged:
@@ -218,12 +236,13 @@ def _from_usage(row: Any) -> Charged:
     )
 
 
-def _mismatch(ending: Ending, price_version_id: int, hold_nanos: int) -> Charged:
+def _mismatch(ending: Ending, row: Any) -> Charged:
+    pinned = ending.price_version_id in row["others"]
     return Charged(
         id=ending.id,
         charge_nanos=0,
-        hold_nanos=hold_nanos,
-        price_version_id=price_version_id,
+        hold_nanos=row["hold_nanos"],
+        price_version_id=ending.price_version_id if pinned else row["price_version_id"],
         outcome=ending.outcome,
         reason=ending.reason,
         attempt=ending.attempt,
@@ -231,22 +250,5 @@ def _mismatch(ending: Ending, price_version_id: int, hold_nanos: int) -> Charged
         phases=ending.phases,
         first=False,
         mismatch=True,
-    )
-
-
-def _mended(ending: Ending) -> Ending:
-    def believable(count: int) -> int:
-        return max(0, min(count, MOST_COUNT))
-
-    def storable(text: str) -> str:
-        return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-
-    return msgspec.structs.replace(
-        ending,
-        attempt=max(0, min(ending.attempt, 2**15 - 1)),
-        charge_nanos=max(0, min(ending.charge_nanos, 2**63 - 1)),
-        worker=storable(ending.worker),
-        detail=storable(ending.detail),
-        units=Units(*map(believable, msgspec.structs.astuple(ending.units))),
-        phases=Phases(*map(believable, msgspec.structs.astuple(ending.phases))),
+        terms=row["terms"],
     )

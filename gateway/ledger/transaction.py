@@ -30,6 +30,17 @@ async def snapshot(engine: AsyncEngine) -> "AsyncIterator[asyncpg.Connection[asy
                 yield driver
 
 
+@asynccontextmanager
+async def statements(engine: AsyncEngine) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
+    """Run statements of SQL files in one transaction, by asyncpg itself. Raises Unavailable while Postgres is away."""
+    with _telling():
+        async with engine.connect() as connection:
+            driver = (await connection.get_raw_connection()).driver_connection
+            assert driver is not None
+            async with driver.transaction():
+                yield driver
+
+
 @contextmanager
 def _telling() -> Iterator[None]:
     try:

@@ -6,30 +6,27 @@ once for each message and once for the whole. Tools are counted as JSON with an 
 escapes for what is not ASCII, the longest form in which chat templates print them, and with a kibibyte
 for the instructions around them.
 
-Audio. espeak-ng 1.52, measured over 23,000 code points in two languages: the slowest text takes 985 ms
-of audio for each byte of UTF-8 at normal speed (Hangul extensions; Braille 800, a long number 544,
-prose 58), so `SPEECH_MS_PER_BYTE` is 1,200. Speed above 1 is not counted on to shorten pauses.
+Audio is bounded by the contract (`longest_speech_ms`), since engines cut off what is longer.
 """
 
 import json
 
 import msgspec
 
-from gateway.contract.inputs import (
-    ChatInput,
+from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput, Media, RerankInput, SpeechInput
+from gateway.contract.inputs.speech import longest_speech_ms
+from gateway.contract.inputs.text import (
+    AudioPart,
     ChoiceFormat,
-    CompletionInput,
-    EmbeddingInput,
+    ImagePart,
     JsonSchemaFormat,
     Message,
     RegexFormat,
     ResponseFormat,
-    SpeechInput,
+    TextPart,
     Tool,
 )
 
-SPEECH_BASE_MS = 2_000
-SPEECH_MS_PER_BYTE = 1_200
 JOIN_BYTES = 1
 """Between two text parts of one message."""
 TOOLS_BYTES = 1_024
@@ -45,15 +42,21 @@ def utf8_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def chat_tokens(value: ChatInput, overhead: int) -> int:
-    """Bound the prompt tokens of a conversation."""
+def chat_tokens(value: ChatInput, overhead: int, image_tokens: int = 0, audio_tokens_per_s: int = 0) -> int:
+    """Bound the prompt tokens of a conversation; an image and a second of sound count as the model declares."""
     total = overhead * (len(value.messages) + 1)
     for message in value.messages:
         content = message.content
         if isinstance(content, str):
             total += utf8_bytes(content)
         elif content is not None:
-            total += sum(utf8_bytes(part.text) + JOIN_BYTES for part in content)
+            for part in content:
+                if isinstance(part, TextPart):
+                    total += utf8_bytes(part.text) + JOIN_BYTES
+                elif isinstance(part, ImagePart):
+                    total += image_tokens
+                else:
+                    total += _sound_tokens(part, audio_tokens_per_s)
         if message.name is not None or message.tool_calls is not None or message.tool_call_id is not None:
             total += _extras_bytes(message)
     if value.tools is not None:
@@ -61,6 +64,11 @@ def chat_tokens(value: ChatInput, overhead: int) -> int:
     if value.response_format is not None:
         total += _format_bytes(value.response_format)
     return total
+
+
+def _sound_tokens(part: AudioPart, tokens_per_s: int) -> int:
+    data = part.input_audio.data
+    return -(-data.duration_ms * tokens_per_s // 1000) if isinstance(data, Media) else 0
 
 
 def completion_tokens(value: CompletionInput, overhead: int) -> int:
@@ -76,13 +84,16 @@ def embedding_tokens(value: EmbeddingInput, overhead: int, context: int) -> int:
     return sum(min(bound, context) for bound in bounds) if context else sum(bounds)
 
 
+def rerank_tokens(value: RerankInput, overhead: int, context: int) -> int:
+    """Bound the tokens of all pairs of query and document; each pair fits the context by itself."""
+    query = 2 * overhead + utf8_bytes(value.query)
+    bounds = (query + utf8_bytes(document) for document in value.documents)
+    return sum(min(bound, context) for bound in bounds) if context else sum(bounds)
+
+
 def speech_ms(value: SpeechInput) -> int:
     """Bound the milliseconds of audio of a speech."""
-    normal = SPEECH_BASE_MS + SPEECH_MS_PER_BYTE * utf8_bytes(value.input)
-    speed = value.speed
-    if speed is None or speed >= 1:
-        return normal
-    return normal * 1000 // max(1, int(speed * 1000)) + 1
+    return longest_speech_ms(value.input, value.speed)
 
 
 def _extras_bytes(message: Message) -> int:

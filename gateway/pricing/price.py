@@ -6,6 +6,8 @@ from typing import Literal, get_args
 import msgspec
 
 from gateway.money import price_text
+from gateway.pricing.conditions import Condition, when_text
+from gateway.pricing.policy import OutcomePolicy
 
 PricedUnit = Literal[
     "request",
@@ -25,11 +27,20 @@ PricedUnit = Literal[
 PRICED_UNITS: tuple[PricedUnit, ...] = get_args(PricedUnit)
 
 
-class PriceComponent(msgspec.Struct, frozen=True):
-    """A price of `picos` (1e-12 US dollars) for each `unit`."""
+class PriceComponent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A price of `picos` (1e-12 US dollars) for each `unit`, for the requests of which all conditions hold.
+
+    Of the rows of one unit the first that holds counts.
+    """
 
     unit: PricedUnit
     picos: int
+    when: tuple[Condition, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Its conditions in words; empty for none."""
+        return when_text(self.when)
 
     @property
     def usd(self) -> str:
@@ -44,3 +55,9 @@ class PriceVersion(msgspec.Struct, frozen=True):
     model_id: int
     components: tuple[PriceComponent, ...]
     valid_from: datetime
+    outcome: OutcomePolicy = OutcomePolicy()
+    """What other outcomes than success cost under it."""
+    minimum_nanos: int = 0
+    """The least that a request costs which is charged at all."""
+    price_list_id: int | None = None
+    """Whose prices it is of; None for the list price."""

@@ -2,10 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from typing import Protocol
 
 from gateway.contract.events import Ended, Event, decode_event
+from gateway.queues.moves import Moved, read_moved
 from gateway.queues.order import Order
 from gateway.queues.port import EventsLost
 
@@ -16,7 +18,26 @@ KEEP_S = 3600
 PAGE = 500
 
 Entry = tuple[str, int, bytes]
-"""An entry's id (`attempt-n`), its sequence number, and the packed event."""
+"""An entry's id (`attempt-n`), its sequence number, and the packed event, or the word of where its request went on."""
+
+
+class Log(Protocol):
+    """The event log of one request in one pool."""
+
+    channel: bytes
+    """Tells of new entries."""
+
+    async def page(self, start: str) -> Sequence[Entry]:
+        """Read up to PAGE entries from the id `start` on, from the first where that is empty."""
+        ...
+
+    async def last(self) -> Entry | None:
+        """Read the last entry; None where nothing is kept."""
+        ...
+
+    async def moved(self) -> Moved | None:
+        """Say where the request went on; None where it is in this pool, or in none."""
+        ...
 
 
 class Channels(Protocol):
@@ -38,6 +59,10 @@ class LogReader:
         if after and not re.fullmatch(r"[0-9]{1,9}-[0-9]{1,18}", after):
             raise EventsLost("not the id of an event")
         self.position = after
+        self.start = after
+        """Where to read from."""
+        self.moved: Moved | None = None
+        """Where the request went on, after what was read."""
         self.ended = False
         self._order: Order | None = None if after else Order()
 
@@ -45,6 +70,9 @@ class LogReader:
         """Take the entries from `position` on, that one included. Raises EventsLost where some are missing."""
         new: list[tuple[str, Event]] = []
         for at, (entry, seq, packed) in enumerate(entries):
+            self.moved = read_moved(packed)
+            if self.moved is not None:
+                break
             event = decode_event(packed)
             attempt = int(entry.partition("-")[0])
             last = isinstance(event, Ended)
@@ -53,7 +81,7 @@ class LogReader:
             elif at == 0 and not self._may_follow(entry):
                 raise EventsLost("events were dropped")
             else:
-                self.position = entry
+                self.position = self.start = entry
                 self._order = self._order or Order()
                 verdict = self._order.judge(attempt, seq, last=last)
                 if verdict == "gap":
@@ -67,6 +95,10 @@ class LogReader:
             raise EventsLost("the log is gone")
         return new
 
+    def go_on(self, moved: Moved) -> None:
+        """Turn to the log of the pool where the request went on: it begins with a later attempt."""
+        self.position, self.start, self.moved = "", f"{moved.attempt + 1}-0", None
+
     def _may_follow(self, entry: str) -> bool:
         """Say whether a page may begin with this entry: the first of a later attempt than that read last."""
         attempt, _, number = entry.partition("-")
@@ -74,23 +106,54 @@ class LogReader:
 
 
 async def follow(
-    read: Callable[[str], Awaitable[Sequence[Entry]]], channels: Channels, channel: bytes, after: str
+    log_in: Callable[[str], Log], channels: Channels, pool: str, after: str
 ) -> AsyncIterator[tuple[str, Event]]:
-    """Yield events after the entry `after` and on as they come, to `Ended`. `read` gives a page from an entry on."""
+    """Yield events after the entry `after` and on as they come, to `Ended`, in whichever pool the request goes on.
+
+    `log_in` gives its log in a pool; `pool` is where it was put in first.
+    """
     reader = LogReader(after)
+    log = log_in(pool)
+    if after:
+        read_attempt = int(after.partition("-")[0])
+        while (moved := await log.moved()) is not None and moved.attempt < read_attempt:
+            log = log_in(moved.pool)
+    while True:
+        async with aclosing(_follow_one(log, reader, channels)) as items:
+            async for item in items:
+                yield item
+        if reader.moved is None:
+            return
+        log = log_in(reader.moved.pool)
+        reader.go_on(reader.moved)
+
+
+async def _follow_one(log: Log, reader: LogReader, channels: Channels) -> AsyncGenerator[tuple[str, Event]]:
+    """Follow the log of one pool, until the request has ended or has gone on elsewhere."""
     news = asyncio.Event()
 
     def heard(_: bytes) -> None:
         news.set()
 
-    await channels.subscribe(channel, heard, news.set)
+    await channels.subscribe(log.channel, heard, news.set)
     try:
-        while not reader.ended:
+        while not (reader.ended or reader.moved):
             news.clear()
-            page = await read(reader.position)
+            page = await log.page(reader.start)
             for item in reader.read(page):
                 yield item
-            if len(page) < PAGE and not reader.ended:
+            if len(page) < PAGE and not (reader.ended or reader.moved):
                 await news.wait()
     finally:
-        await channels.unsubscribe(channel, heard)
+        await channels.unsubscribe(log.channel, heard)
+
+
+async def latest(log_in: Callable[[str], Log], pool: str) -> Event | None:
+    """Give the latest kept event of a request in whichever pool it went on; None where nothing is kept of it."""
+    after = 0
+    while (entry := await log_in(pool).last()) is not None and int(entry[0].partition("-")[0]) > after:
+        moved = read_moved(entry[2])
+        if moved is None:
+            return decode_event(entry[2])
+        pool, after = moved.pool, moved.attempt
+    return None

@@ -78,7 +78,7 @@ class Held:
             holding = self._by_id.get(end.id)
             keep = holding is None or holding.request.keep
             brief = end if end.output is None else msgspec.structs.replace(end, output=None)
-            stream.append(end if keep else brief)
+            stream.append(end if keep and not end.parent else brief)
             deltas = holding.deltas if holding is not None else 0
             if end.reply:
                 frame = Frame(end.id, end.attempt, deltas, end)
@@ -87,7 +87,7 @@ class Held:
                 else:
                     frames[end.reply] = [frame]
             if holding is not None and keep:
-                logs.append((holding.logged, brief))
+                logs.append((holding.logged, end if end.parent else brief))
         return Closing(stream, frames, logs)
 
 
@@ -95,7 +95,8 @@ class Closing(msgspec.Struct, frozen=True):
     """Where terminal events go.
 
     The stream keeps outputs of kept requests only, the frames carry them for whoever waits, the logs carry
-    none. A frame's sequence number, and the number in `logs`, counts the deltas before it.
+    none, but those of a workflow's steps, which nothing else keeps. A frame's sequence number, and the number in
+    `logs`, counts the deltas before it.
     """
 
     stream: list[Ended]

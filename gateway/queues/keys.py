@@ -20,8 +20,11 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     attempts: bytes
     excused: bytes
     cancels: bytes
+    moved: bytes
     settlements: bytes
     workers: bytes
+    orders: bytes
+    tally: bytes
     spec: bytes
     control: bytes
     """The channel on which workers are told which requests are to stop."""

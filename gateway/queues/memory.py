@@ -4,18 +4,23 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Literal, cast
+
+import msgspec
 
 from gateway.contract.events import Ended, Event, Frame, encode_event, encode_frames
 from gateway.contract.pools import PoolSpec, WorkerStatus
 from gateway.contract.request import Request
-from gateway.queues.event_log import PAGE, Entry, follow
+from gateway.queues.event_log import PAGE, Entry, follow, latest
 from gateway.queues.held import Held, read_cancel
 from gateway.queues.keys import keys_of, reply_channel
-from gateway.queues.limits import IDLE_MS, LEASE_MS, MOST_EXPIRED, MOST_UNSETTLED, SILENT_MS
+from gateway.queues.limits import IDLE_MS, LEASE_MS, SILENT_MS
+from gateway.queues.memory_operator import MemoryOperator
 from gateway.queues.memory_pool import MemoryPool
-from gateway.queues.port import Beat, Cancel, Depth, Settlement, Standing, Swept, Taken, Waiting
-from gateway.queues.settlements import ids_in, read_entry
+from gateway.queues.memory_settler import MemorySettler
+from gateway.queues.moves import Moved
+from gateway.queues.port import Beat, Cancel, Depth, Move, Standing, Taken, Waiting
 
 Heard = Callable[[bytes], None]
 
@@ -67,9 +72,13 @@ class MemoryQueues:
         """Give a worker's side of a pool."""
         return MemoryWorker(self, self.state(pool))
 
+    def operator(self, pool: str) -> MemoryOperator:
+        """Give the operators' side of a pool."""
+        return MemoryOperator(self.state(pool))
+
     def settler(self, *, idle_ms: int = IDLE_MS) -> "MemorySettler":
         """Give a settler's side of all pools."""
-        return MemorySettler(self, idle_ms)
+        return MemorySettler(self.state, self.channels.publish, self.now_us, self.gateways, idle_ms)
 
     async def close(self) -> None:
         """Do nothing: there is nothing to close."""
@@ -88,11 +97,31 @@ class MemoryQueue:
 
     async def cancel(self, ended: Ended) -> Literal["removed", "told", "absent"]:
         """Stop a request: see port.GatewaySide."""
-        return cast(Literal["removed", "told", "absent"], self._state.cancel(ended))
+        answer, after = self._state.cancel(ended), 0
+        while isinstance(answer, Moved):
+            if answer.attempt <= after:
+                return "absent"
+            after, answer = answer.attempt, self._queues.state(answer.pool).cancel(ended)
+        return cast(Literal["removed", "told", "absent"], answer)
+
+    async def end(self, ended: Ended) -> None:
+        """Put the end of a request into the settlements that is in no queue."""
+        self._state.end(ended)
 
     async def standing(self, request_id: str) -> Standing:
         """Say where a request is."""
-        return self._state.standing(request_id)
+        found, pool, after = self._state.standing(request_id), "", 0
+        while isinstance(found, Moved):
+            if found.attempt <= after:
+                return Standing("absent", pool=pool)
+            pool, after = found.pool, found.attempt
+            found = self._queues.state(pool).standing(request_id)
+        return msgspec.structs.replace(found, pool=pool)
+
+    async def place(self, account: int, cost: float) -> int:
+        """Say how many would be before a request of this account and cost that was put in now."""
+        finish = max(self._state.tags.get(account, 0.0), self._state.virtual) + cost
+        return sum(1 for place, _ in self._state.queue if place <= finish)
 
     async def depth(self) -> Depth:
         """Say how full the pool is."""
@@ -100,16 +129,14 @@ class MemoryQueue:
 
     def events(self, request_id: str, after: str = "") -> AsyncIterator[tuple[str, Event]]:
         """Yield the kept events of a request after the entry `after`, and go on as they come, to `Ended`."""
-        return follow(
-            lambda start: self._page(request_id, start),
-            self._queues.channels,
-            keys_of(self._state.name).events(request_id),
-            after,
-        )
+        return follow(partial(self._log, request_id), self._queues.channels, self._state.name, after)
 
-    async def _page(self, request_id: str, start: str) -> list[Entry]:
-        first = _place(start) if start else (0, 0)
-        return [entry for entry in self._state.logs.get(request_id, ()) if _place(entry[0]) >= first][:PAGE]
+    def _log(self, request_id: str, pool: str) -> "MemoryLog":
+        return MemoryLog(self._queues.state(pool), request_id)
+
+    async def latest(self, request_id: str) -> Event | None:
+        """Give the latest kept event of a request; None where nothing is kept of it."""
+        return await latest(partial(self._log, request_id), self._state.name)
 
     async def alive(self, gateway: str) -> None:
         """Give a sign of life of a gateway."""
@@ -123,6 +150,30 @@ class MemoryQueue:
         """List the workers whose last heartbeat is younger than three heartbeats."""
         oldest = self._queues.now_us() - SILENT_MS * 1000
         return [status for seen_us, status in self._state.workers.values() if seen_us >= oldest]
+
+
+class MemoryLog:
+    """The event log of one request in one pool (event_log.Log)."""
+
+    def __init__(self, state: MemoryPool, request_id: str) -> None:
+        self._state = state
+        self._request_id = request_id
+        self.channel = keys_of(state.name).events(request_id)
+
+    async def page(self, start: str) -> list[Entry]:
+        """Read up to PAGE entries from the id `start` on, from the first where that is empty."""
+        first = _place(start) if start else (0, 0)
+        return [entry for entry in self._state.logs.get(self._request_id, ()) if _place(entry[0]) >= first][:PAGE]
+
+    async def last(self) -> Entry | None:
+        """Read the last entry; None where nothing is kept."""
+        entries = self._state.logs.get(self._request_id)
+        return entries[-1] if entries else None
+
+    async def moved(self) -> Moved | None:
+        """Say where the request went on; None where it is in this pool, or in none."""
+        left = self._state.moved.get(self._request_id)
+        return left[1] if left is not None else None
 
 
 def _place(entry: str) -> tuple[int, int]:
@@ -153,7 +204,7 @@ class MemoryWorker:
         """Take up to `most` requests under lease, waiting up to `wait_s` for the first."""
         try:
             async with asyncio.timeout(wait_s):
-                await _until(self._state, lambda: bool(self._state.queue))
+                await _until(self._state, lambda: bool(self._state.queue) and "" not in self._state.orders)
         except TimeoutError:
             pass
         taken = self._state.take(most, self._lease_ms)
@@ -166,7 +217,8 @@ class MemoryWorker:
         lost, cancelled = self._state.beat(held, self._lease_ms, status)
         self._held.drop(pair for pair in held if pair[0] in lost)
         gone = set(lost) | set(request_ids).difference(request_id for request_id, _ in held)
-        return Beat([request_id for request_id in request_ids if request_id in gone], cancelled)
+        still = [request_id for request_id in request_ids if request_id in gone]
+        return Beat(still, cancelled, status.worker in self._state.orders)
 
     async def cancels(self) -> AsyncIterator[Cancel]:
         """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
@@ -199,6 +251,12 @@ class MemoryWorker:
         passed = {end.id for end in through}
         return [end.id for end in ended if end.id not in passed]
 
+    async def hand_over(self, moves: Sequence[Move]) -> list[str]:
+        """Let leased requests go on in other pools. Answers the fenced ids."""
+        fenced = [move.request.id for move in moves if self._state.hand_over(move)]
+        self._held.drop((move.request.id, move.attempt) for move in moves)
+        return fenced
+
     async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
         """Send what one tick produced: to reply channels in coalesced frames, and to the event log of kept requests."""
         channels: dict[str, list[Frame]] = {}
@@ -222,69 +280,3 @@ async def _until(pool: MemoryPool, there: Callable[[], bool]) -> None:
     while not there():
         pool.news.clear()
         await pool.news.wait()
-
-
-class MemorySettler:
-    """All pools, as one settler uses them (port.SettlerSide)."""
-
-    def __init__(self, queues: MemoryQueues, idle_ms: int) -> None:
-        self._queues = queues
-        self._idle_us = idle_ms * 1000
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to close."""
-
-    async def settlements(self, pools: Sequence[str], most: int, *, wait_s: float) -> list[tuple[str, Settlement]]:
-        """Read new entries `(pool, entry)`, and those that a settler has left for 5 s; waits up to `wait_s`."""
-        states = [self._queues.state(name) for name in pools]
-        until_s = asyncio.get_running_loop().time() + wait_s
-        while True:
-            entries = [entry for state in states for entry in self._unread(state)][:most]
-            for state, entry in entries:
-                state.read[entry] = self._queues.now_us()
-            if entries or asyncio.get_running_loop().time() >= until_s:
-                return [(state.name, self._entry(state, entry)) for state, entry in entries]
-            await asyncio.sleep(0.005)
-
-    def _unread(self, state: MemoryPool) -> list[tuple[MemoryPool, str]]:
-        left_us = self._queues.now_us() - self._idle_us
-        return [(state, entry) for entry in state.stream if state.read.get(entry, 0) <= left_us]
-
-    def _entry(self, state: MemoryPool, entry: str) -> Settlement:
-        read = read_entry(state.stream[entry])
-        if read.lost is not None and read.lost.keep:
-            for ended in read.ended:
-                state.log(read.lost.id, max(ended.attempt, 1), [(-1, encode_event(ended))])
-        return Settlement(entry, read.ended)
-
-    async def settled(self, entries: Sequence[tuple[str, str]]) -> None:
-        """Acknowledge and remove entries `(pool, entry)`."""
-        for pool, entry in entries:
-            state = self._queues.state(pool)
-            state.stream.pop(entry, None)
-            state.read.pop(entry, None)
-
-    async def announce(self, replies: Sequence[tuple[str, Frame]]) -> None:
-        """Tell reply channels `(channel, frame)` what has been settled."""
-        by_name: dict[str, list[Frame]] = defaultdict(list)
-        for name, frame in replies:
-            by_name[name].append(frame)
-        for name, frames in by_name.items():
-            self._queues.channels.publish(reply_channel(name), encode_frames(frames))
-
-    async def sweep(self, pool: str, attempts: int) -> Swept:
-        """Return expired leases to the front of their queue; give up what was taken `attempts` times or was to stop."""
-        return self._queues.state(pool).sweep(attempts, MOST_EXPIRED)
-
-    async def missing(self, pool: str, request_ids: Sequence[str]) -> list[str] | None:
-        """Say which ids are neither queued, leased nor in the settlements; None when too many are unsettled to tell."""
-        state = self._queues.state(pool)
-        if len(state.stream) > MOST_UNSETTLED:
-            return None
-        settling = {request_id for fields in state.stream.values() for request_id in ids_in(fields)}
-        return [one for one in request_ids if one not in state.jobs and one not in settling]
-
-    async def gateways(self, silent_s: float) -> set[str]:
-        """Name the gateways that gave a sign of life in the last `silent_s` seconds."""
-        oldest = self._queues.now_us() - int(silent_s * 1e6)
-        return {name for name, seen_us in self._queues.gateways.items() if seen_us >= oldest}

@@ -11,7 +11,8 @@ from gateway.contract.request import Request, encode_request
 from gateway.queues.event_log import Entry
 from gateway.queues.keys import keys_of
 from gateway.queues.limits import GONE_MS
-from gateway.queues.port import Cancel, Standing, Swept, Taken, Waiting
+from gateway.queues.moves import MOST_KEPT_MS, Moved, carrying, pack_moved, word_of
+from gateway.queues.port import Cancel, Move, Standing, Swept, Taken, Waiting
 
 Publish = Callable[[bytes, bytes], None]
 
@@ -32,12 +33,18 @@ class MemoryPool:
     attempts: dict[str, int] = field(default_factory=dict)
     excused: dict[str, int] = field(default_factory=dict)
     cancels: dict[str, bytes] = field(default_factory=dict)
+    moved: dict[str, tuple[int, Moved]] = field(default_factory=dict)
+    """Where requests went on, and until when that is kept."""
     stream: dict[str, list[bytes]] = field(default_factory=dict)
     read: dict[str, int] = field(default_factory=dict)
     """Entries that a settler has read, and when."""
     last_entry: int = 0
     logs: dict[str, list[Entry]] = field(default_factory=dict)
     workers: dict[str, tuple[int, WorkerStatus]] = field(default_factory=dict)
+    orders: dict[str, str] = field(default_factory=dict)
+    """Who may take no more: workers, and '' for the whole pool."""
+    entered: int = 0
+    """How many requests have ever come."""
     spec: PoolSpec | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is work or something to settle; whoever finds neither clears it."""
@@ -46,11 +53,16 @@ class MemoryPool:
         """Do what enqueue.lua does."""
         for item in items:
             request = item.request
-            if request.id in self.jobs:
+            left = self.moved.get(request.id)
+            if request.id in self.jobs or (left is not None and left[1].attempt > item.attempt):
                 continue
+            self.moved.pop(request.id, None)
+            if item.attempt:
+                self.attempts[request.id] = self.excused[request.id] = item.attempt
             finish = max(self.tags.get(request.account, 0.0), self.virtual) + item.cost
             self.tags[request.account] = finish
             self.jobs[request.id] = request
+            self.entered += 1
             self._place(request.id, finish)
         return len(self.queue)
 
@@ -74,6 +86,8 @@ class MemoryPool:
 
     def take(self, most: int, lease_ms: int) -> list[Taken]:
         """Do what take.lua does."""
+        if "" in self.orders:
+            return []
         got, self.queue = self.queue[:most], self.queue[most:]
         now_us = self.now_us()
         taken = []
@@ -81,7 +95,8 @@ class MemoryPool:
             del self.places[request_id]
             self.virtual = finish or self.virtual
             self.leases[request_id] = now_us + lease_ms * 1000
-            taken.append(Taken(self.jobs[request_id], self._attempt(request_id), now_us))
+            excused = self.excused.get(request_id, 0)
+            taken.append(Taken(self.jobs[request_id], self._attempt(request_id), now_us, excused))
         self._rest()
         return taken
 
@@ -110,6 +125,40 @@ class MemoryPool:
         for request_id in ids:
             self._forget(request_id)
 
+    def hand_over(self, move: Move) -> bool:
+        """Do what hand_over.lua does for one request; answers whether it was fenced."""
+        request = move.request
+        if not self.holds(request.id, move.attempt):
+            left = self.moved.get(request.id)
+            return left is None or word_of(move) != pack_moved(left[1])
+        self._settle(
+            [b"moved", encode_request(request), b"attempt", str(move.attempt).encode(), b"pool", move.pool.encode()]
+        )
+        stop = self.cancels.get(request.id)
+        self._forget(request.id)
+        if stop is not None:
+            self.cancels[request.id] = stop
+        self.leave_word(move)
+        return False
+
+    def leave_word(self, move: Move) -> None:
+        """Do what leave_word.lua does."""
+        request = move.request
+        if request.id in self.jobs or request.id in self.moved:
+            return
+        now_ms = self.now_us() // 1000
+        deadline_ms = min(request.deadline_ms or now_ms + MOST_KEPT_MS, now_ms + MOST_KEPT_MS)
+        moved = Moved(move.pool, move.attempt, request.keep)
+        self.moved[request.id] = max(deadline_ms, now_ms) + 60_000, moved
+        if request.keep:
+            self.close_log(request.id, move.attempt, -1, word_of(move))
+
+    def forget(self, request_ids: Iterable[str]) -> None:
+        """Do what forget.lua does."""
+        for request_id in request_ids:
+            if self.moved.pop(request_id, None) is not None:
+                self.cancels.pop(request_id, None)
+
     def log(self, request_id: str, attempt: int, events: Iterable[tuple[int, bytes]]) -> None:
         """Do what log.lua does."""
         entries = self.logs.setdefault(request_id, [])
@@ -130,28 +179,37 @@ class MemoryPool:
             entries.clear()
         self.log(request_id, attempt, [(seq, packed)])
 
-    def cancel(self, ended: Ended) -> str:
+    def cancel(self, ended: Ended) -> str | Moved:
         """Do what cancel.lua does."""
-        if self._unplace(ended.id):
-            request, attempt = self.jobs[ended.id], self._attempt(ended.id)
-            self._settle([b"ended", encode_ended([ended])])
+        request = self.jobs.get(ended.id)
+        end = carrying(ended, request, self.name) if request is not None else ended
+        if request is not None and self._unplace(ended.id):
+            attempt = self._attempt(ended.id)
+            self._settle([b"ended", encode_ended([end])])
             self._forget(ended.id)
             if request.keep:
-                self.close_log(ended.id, attempt, -1, encode_event(ended))
+                self.close_log(ended.id, attempt, -1, encode_event(end))
             return "removed"
         if ended.id in self.leases:
-            self.cancels[ended.id] = encode_ended([ended])
+            self.cancels[ended.id] = encode_ended([end])
             self.publish(keys_of(self.name).control, f"{ended.id} {ended.reason}".encode())
             return "told"
+        if ended.id in self.moved:
+            self.cancels[ended.id] = encode_ended([ended])
+            return self.moved[ended.id][1]
         return "absent"
 
-    def standing(self, request_id: str) -> Standing:
+    def end(self, ended: Ended) -> None:
+        """Put an end into the settlements."""
+        self._settle([b"ended", encode_ended([ended])])
+
+    def standing(self, request_id: str) -> Standing | Moved:
         """Do what standing.lua does."""
         if request_id in self.places:
             return Standing("queued", position=bisect_left(self.queue, (self.places[request_id], request_id)))
         if request_id in self.leases:
             return Standing("leased", attempt=self._attempt(request_id))
-        return Standing("absent")
+        return self.moved[request_id][1] if request_id in self.moved else Standing("absent")
 
     def beat(
         self, pairs: Iterable[tuple[str, int]], lease_ms: int, status: WorkerStatus
@@ -201,5 +259,8 @@ class MemoryPool:
 
     def _tidy(self, now_us: int) -> None:
         """Do what tidy.lua does."""
+        self.forget([one for one, (until_ms, _) in self.moved.items() if until_ms <= now_us // 1000])
         self.tags = {account: tag for account, tag in self.tags.items() if tag > self.virtual}
-        self.workers = {name: seen for name, seen in self.workers.items() if seen[0] >= now_us - GONE_MS * 1000}
+        for name in [name for name, seen in self.workers.items() if seen[0] < now_us - GONE_MS * 1000]:
+            del self.workers[name]
+            self.orders.pop(name, None)

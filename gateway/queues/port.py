@@ -1,6 +1,6 @@
 """What a queue does, whatever it is made of. The Redis sides and the twin in memory pass one conformance suite."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -20,10 +20,14 @@ class EventsLost(Exception):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A request to be put into a queue; `cost` is its expected work divided by its weight, in any one measure."""
+    """A request to be put into a queue; `cost` is its expected work divided by its weight, in any one measure.
+
+    `attempt` is the number of its last attempt in another pool: the next taking counts on from it.
+    """
 
     request: Request
     cost: float = 1.0
+    attempt: int = 0
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -33,6 +37,19 @@ class Taken(msgspec.Struct, frozen=True):
     attempt: int
     taken_us: int
     """The server's Unix microseconds when it was taken."""
+    excused: int = 0
+    """How many takings before do not count towards giving up: given back, or in another pool."""
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A request that goes on in another pool: what it is there, and the number of its last attempt before."""
+
+    request: Request
+    pool: str
+    """Where it goes on."""
+    attempt: int
+    lost: bool = False
+    """Whether its workers were lost, and it was given up: no worker has left word of it."""
 
 
 class Cancel(msgspec.Struct, frozen=True):
@@ -47,6 +64,8 @@ class Beat(msgspec.Struct, frozen=True):
 
     lost: list[str]
     cancelled: list[Cancel]
+    drain: bool = False
+    """Whether an operator wants it to take no more."""
 
 
 class Swept(msgspec.Struct, frozen=True):
@@ -60,11 +79,15 @@ class Swept(msgspec.Struct, frozen=True):
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Where a request is: its place in the queue (0 is next), or under lease with its attempt, or neither."""
+    """Where a request is: its place in the queue (0 is next), or under lease with its attempt, or neither.
+
+    `pool` is where it went on; empty where it is in the pool that was asked.
+    """
 
     state: Literal["queued", "leased", "absent"]
     position: int = 0
     attempt: int = 0
+    pool: str = ""
 
 
 class Depth(msgspec.Struct, frozen=True):
@@ -76,28 +99,49 @@ class Depth(msgspec.Struct, frozen=True):
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """An entry of the settlements stream: acknowledged only after its charges have committed."""
+    """An entry of the settlements stream: acknowledged only after its charges have committed.
+
+    One with a `move` has no end: it is acknowledged when the request is in its next queue.
+    """
 
     entry: str
     ended: list[Ended]
+    move: Move | None = None
+    again: bool = False
+    """Whether another settler, or this one, has read it before, and may have done a part of it."""
 
 
 class GatewaySide(Protocol):
-    """What gateways do with the queue of one pool."""
+    """What gateways do with the queue of one pool.
+
+    A request that has left this pool for another is followed there: by `cancel`, `standing`, `events` and `latest`.
+    """
 
     async def enqueue(self, items: Sequence[Waiting]) -> int:
-        """Put requests in; one that is queued or leased already is left alone. Answers how many wait now."""
+        """Put requests in; one that is queued or leased already is left alone. Answers how many wait now.
+
+        So is one that has left this pool for another, unless it comes back with an attempt as late as it left with.
+        """
         ...
 
     async def cancel(self, ended: Ended) -> Literal["removed", "told", "absent"]:
         """Stop a request.
 
         A waiting one is removed and `ended` goes to the settlements in the same step; a leased one's worker is told.
+        One that is on its way into another pool is stopped when it is there (SettlerSide.stops), and counts as absent.
         """
+        ...
+
+    async def end(self, ended: Ended) -> None:
+        """Put the end of a request into the settlements that is in no queue: nobody else will end it."""
         ...
 
     async def standing(self, request_id: str) -> Standing:
         """Say where a request is."""
+        ...
+
+    async def place(self, account: int, cost: float) -> int:
+        """Say how many would be before a request of this account and cost that was put in now."""
         ...
 
     async def depth(self) -> Depth:
@@ -106,6 +150,10 @@ class GatewaySide(Protocol):
 
     def events(self, request_id: str, after: str = "") -> AsyncIterator[tuple[str, Event]]:
         """Yield the kept events of a request after the entry `after`, and go on as they come, to `Ended`."""
+        ...
+
+    async def latest(self, request_id: str) -> Event | None:
+        """Give the latest kept event of a request; None where nothing is kept of it."""
         ...
 
     async def alive(self, gateway: str) -> None:
@@ -147,6 +195,13 @@ class WorkerSide(Protocol):
         """
         ...
 
+    async def hand_over(self, moves: Sequence[Move]) -> list[str]:
+        """Let leased requests go on in other pools: give up their leases, leave word, and send them on, in one step.
+
+        Answers the fenced ids: they left no trace. Repeating it is safe.
+        """
+        ...
+
     async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
         """Send what one tick produced: to reply channels in coalesced frames, and to the event log of kept requests."""
         ...
@@ -170,6 +225,22 @@ class SettlerSide(Protocol):
         """Acknowledge and remove entries `(pool, entry)`: their charges have committed."""
         ...
 
+    async def leave_word(self, pool: str, moves: Sequence[Move]) -> None:
+        """Leave word in a pool of requests that it gave up, and that go on in others."""
+        ...
+
+    async def stops(self, pool: str, request_ids: Sequence[str]) -> list[Ended]:
+        """Give the ends of requests that were to stop while they were on their way from this pool into another."""
+        ...
+
+    async def arrived(self, pool: str, attempts: Mapping[str, int]) -> set[str]:
+        """Say which requests have come into a pool after attempts of these numbers in others, and may have ended."""
+        ...
+
+    async def forget(self, pool: str, request_ids: Sequence[str]) -> None:
+        """Drop the word that this pool keeps of requests that went on in others, and have ended there."""
+        ...
+
     async def announce(self, replies: Sequence[tuple[str, Frame]]) -> None:
         """Tell reply channels `(channel, frame)` what has been settled."""
         ...
@@ -178,9 +249,10 @@ class SettlerSide(Protocol):
         """Return expired leases to the front of their queue; give up what was taken `attempts` times."""
         ...
 
-    async def missing(self, pool: str, request_ids: Sequence[str]) -> list[str] | None:
-        """Say which ids are neither queued, leased nor in the settlements.
+    async def missing(self, pool: str, request_ids: Sequence[str]) -> dict[str, int] | None:
+        """Say which ids are neither queued, leased nor in the settlements, here or where they went on from here.
 
+        Each with the number of its last attempt as far as anything is known of it, to be put in again with.
         None when there are too many unsettled to tell.
         """
         ...

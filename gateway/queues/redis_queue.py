@@ -5,13 +5,18 @@ from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Literal, cast
 
+import msgspec
+
 from gateway.contract.events import Ended, Event, encode_ended, encode_event
 from gateway.contract.pools import PoolSpec, WorkerStatus, decode_status, encode_spec
 from gateway.contract.request import decode_request, encode_request
-from gateway.queues.event_log import KEEP_S, PAGE, Entry, follow
+from gateway.queues.event_log import KEEP_S, follow, latest
 from gateway.queues.keys import GATEWAYS, keys_of
 from gateway.queues.limits import MOST_AT_ONCE, SILENT_MS
+from gateway.queues.moves import Moved, carrying, read_moved
 from gateway.queues.port import Depth, Standing, Waiting
+from gateway.queues.redis_log import RedisLog
+from gateway.queues.redis_operator import RedisOperator
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
 from gateway.queues.wire import Wire
@@ -35,6 +40,10 @@ class RedisQueues:
             queue = self._queues[name] = RedisQueue(self.wire, self.channels, name)
         return queue
 
+    def operator(self, pool: str) -> RedisOperator:
+        """Give the operators' side of a pool."""
+        return RedisOperator(self.wire, pool)
+
     async def close(self) -> None:
         """Close both connections."""
         await self.channels.close()
@@ -47,22 +56,28 @@ class RedisQueue:
     def __init__(self, wire: Wire, channels: Subscriber, pool: str) -> None:
         self._wire = wire
         self._channels = channels
+        self._pool = pool
         self._keys = keys = keys_of(pool)
         self._cancel_keys = (
             *(keys.queue, keys.jobs, keys.tags, keys.leases),
             *(keys.attempts, keys.excused, keys.cancels, keys.settlements),
         )
-        self._enqueue = partial(wire.run, script("enqueue"), (keys.queue, keys.jobs, keys.tags, keys.wake))
+        first = (keys.queue, keys.jobs, keys.tags, keys.wake, keys.tally)
+        self._enqueue = partial(wire.run, script("enqueue"), first)
+        self._go_on = partial(wire.run, script("enqueue"), (*first, keys.attempts, keys.excused, keys.moved))
 
     async def enqueue(self, items: Sequence[Waiting]) -> int:
         """Put requests in; one that is queued or leased already is left alone. Answers how many wait now."""
         waiting = 0
+        later = any(item.attempt for item in items)
         for start in range(0, len(items), MOST_AT_ONCE):
             arguments: list[str | int | float | bytes] = []
             for item in items[start : start + MOST_AT_ONCE]:
                 request = item.request
                 arguments += (request.id, request.account, item.cost, encode_request(request))
-            waiting = await self._enqueue(*arguments)
+                if later:
+                    arguments.append(item.attempt)
+            waiting = await (self._go_on if later else self._enqueue)(*arguments)
         return waiting
 
     async def cancel(self, ended: Ended) -> Literal["removed", "told", "absent"]:
@@ -70,30 +85,66 @@ class RedisQueue:
 
         A waiting one is removed, and `ended` goes to the settlements in the same step; a leased one's worker is told.
         """
+        return await self._cancel(ended, 0)
+
+    async def _cancel(self, ended: Ended, after: int) -> Literal["removed", "told", "absent"]:
+        """Stop a request, following it from pool to pool while its attempts rise."""
         keys = self._keys
         payload = await self._wire.call("HGET", keys.jobs, ended.id)
         if payload is None:
             return "absent"
-        kept = decode_request(payload).keep
+        moved = read_moved(payload)
+        request = None if moved else decode_request(payload)
+        kept = moved.keep if moved else request is not None and request.keep
+        end = carrying(ended, request, self._pool) if request else ended
         answer = await self._wire.run(
             script("cancel"),
             (*self._cancel_keys, keys.events(ended.id)),
             ended.id,
-            encode_ended([ended]),
-            encode_event(ended) if kept else b"",
+            encode_ended([end]),
+            encode_event(end) if kept else b"",
             KEEP_S,
             keys.control,
             ended.reason,
         )
+        moved = read_moved(answer)
+        if moved is not None:
+            return await self._beside(moved)._cancel(ended, moved.attempt) if moved.attempt > after else "absent"
         return cast(Literal["removed", "told", "absent"], answer.decode())
+
+    def _beside(self, moved: Moved) -> "RedisQueue":
+        return RedisQueue(self._wire, self._channels, moved.pool)
+
+    async def end(self, ended: Ended) -> None:
+        """Put the end of a request into the settlements that is in no queue."""
+        await self._wire.call("XADD", self._keys.settlements, "*", "ended", encode_ended([ended]))
 
     async def standing(self, request_id: str) -> Standing:
         """Say where a request is."""
+        return await self._standing(request_id, 0)
+
+    async def _standing(self, request_id: str, after: int) -> Standing:
+        """Say where a request is, following it from pool to pool while its attempts rise."""
         keys = self._keys
-        state, number = await self._wire.run(script("standing"), (keys.queue, keys.leases, keys.attempts), request_id)
+        state, found = await self._wire.run(
+            script("standing"), (keys.queue, keys.leases, keys.attempts, keys.jobs), request_id
+        )
         if state == b"queued":
-            return Standing("queued", position=number)
-        return Standing("leased", attempt=number) if state == b"leased" else Standing("absent")
+            return Standing("queued", position=found)
+        if state == b"leased":
+            return Standing("leased", attempt=found)
+        moved = read_moved(found) if state == b"moved" else None
+        if moved is None or moved.attempt <= after:
+            return Standing("absent")
+        standing = await self._beside(moved)._standing(request_id, moved.attempt)
+        return msgspec.structs.replace(standing, pool=standing.pool or moved.pool)
+
+    async def place(self, account: int, cost: float) -> int:
+        """Say how many would be before a request of this account and cost that was put in now."""
+        keys = self._keys
+        now, last = await self._wire.call("HMGET", keys.tags, "", account)
+        finish = max(float(now or 0), float(last or 0)) + cost
+        return int(await self._wire.call("ZCOUNT", keys.queue, "-inf", finish))
 
     async def depth(self) -> Depth:
         """Say how full the pool is."""
@@ -107,12 +158,14 @@ class RedisQueue:
         Waits for ever where nothing comes, so look first whether the request is over. Raises EventsLost and
         QueueUnavailable.
         """
-        log = self._keys.events(request_id)
-        return follow(partial(self._page, log), self._channels, log, after)
+        return follow(partial(self._log, request_id), self._channels, self._pool, after)
 
-    async def _page(self, log: bytes, start: str) -> Sequence[Entry]:
-        rows = await self._wire.call("XRANGE", log, start or "-", "+", "COUNT", PAGE)
-        return [(entry.decode(), int(fields[1]), fields[3]) for entry, fields in rows]
+    def _log(self, request_id: str, pool: str) -> RedisLog:
+        return RedisLog(self._wire, pool, request_id)
+
+    async def latest(self, request_id: str) -> Event | None:
+        """Give the latest kept event of a request; None where nothing is kept of it."""
+        return await latest(partial(self._log, request_id), self._pool)
 
     async def alive(self, gateway: str) -> None:
         """Give a sign of life of a gateway."""

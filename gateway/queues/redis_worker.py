@@ -9,12 +9,13 @@ import structlog
 
 from gateway.contract.events import Ended, Frame, decode_ended, encode_ended, encode_event, encode_frames
 from gateway.contract.pools import PoolSpec, WorkerStatus, decode_spec, encode_status
-from gateway.contract.request import Request, decode_request
+from gateway.contract.request import Request, decode_request, encode_request
 from gateway.queues.event_log import KEEP_S, MOST_ENTRIES
 from gateway.queues.held import Held, read_cancel
 from gateway.queues.keys import keys_of, reply_channel
 from gateway.queues.limits import LEASE_MS, MOST_AT_ONCE
-from gateway.queues.port import Beat, Cancel, QueueUnavailable, Taken
+from gateway.queues.moves import MOST_KEPT_MS, word_of
+from gateway.queues.port import Beat, Cancel, Move, QueueUnavailable, Taken
 from gateway.queues.scripts import script
 from gateway.queues.subscriber import Subscriber
 from gateway.queues.wire import ANSWER_S, ScriptMissing, Wire
@@ -44,7 +45,8 @@ class RedisWorker:
         self._sleeper: asyncio.Future[Any] | None = None
         self._apart: set[asyncio.Task[Any]] = set()
         self._take_script = script("take")
-        self._take_keys = (keys.queue, keys.jobs, keys.tags, keys.wake, keys.leases, keys.attempts)
+        first = (keys.queue, keys.jobs, keys.tags, keys.wake)
+        self._take_keys = (*first, keys.leases, keys.attempts, keys.excused, keys.orders)
         self._finish_keys = (keys.settlements, keys.jobs, keys.leases, keys.attempts, keys.excused, keys.cancels)
 
     async def close(self) -> None:
@@ -117,9 +119,12 @@ class RedisWorker:
         return self._taken(most, take.result())
 
     def _taken(self, most: int, answer: list[Any]) -> list[Taken]:
-        self._drained = len(answer) < 1 + 2 * most
+        self._drained = len(answer) < 1 + 3 * most
         try:
-            taken = [Taken(decode_request(answer[i]), answer[i + 1], answer[0]) for i in range(1, len(answer), 2)]
+            taken = [
+                Taken(decode_request(answer[i]), answer[i + 1], answer[0], answer[i + 2])
+                for i in range(1, len(answer), 3)
+            ]
         except msgspec.MsgspecError:
             taken = _readable(answer)
         self._held.add(taken)
@@ -151,9 +156,9 @@ class RedisWorker:
         """Extend the leases of `request_ids`, all in one command, and leave the worker's status."""
         keys = self._keys
         held = self._held.attempts(request_ids)
-        lost, cancelled = await self._wire.run(
+        lost, cancelled, drain = await self._wire.run(
             script("beat"),
-            (keys.leases, keys.attempts, keys.cancels, keys.workers),
+            (keys.leases, keys.attempts, keys.cancels, keys.workers, keys.orders),
             self._lease_ms,
             status.worker,
             encode_status(status),
@@ -166,9 +171,8 @@ class RedisWorker:
         gone.update(set(request_ids).difference(request_id for request_id, _ in held))
         all_lost = [request_id for request_id in request_ids if request_id in gone]
         stops = zip(cancelled[::2], cancelled[1::2], strict=True)
-        return Beat(
-            all_lost, [Cancel(request_id.decode(), decode_ended(packed)[0].reason) for request_id, packed in stops]
-        )
+        told = [Cancel(request_id.decode(), decode_ended(packed)[0].reason) for request_id, packed in stops]
+        return Beat(all_lost, told, bool(drain))
 
     async def cancels(self) -> AsyncIterator[Cancel]:
         """Yield leased requests that are to stop, as they are told; a heartbeat repeats them."""
@@ -228,6 +232,26 @@ class RedisWorker:
             arguments += (end.attempt, deltas, encode_event(end))
         return await self._wire.run(script("finish"), keys, *arguments)
 
+    async def hand_over(self, moves: Sequence[Move]) -> list[str]:
+        """Let leased requests go on in other pools: give up their leases, leave word, and send them on, in one step.
+
+        Answers the fenced ids. Raises QueueUnavailable when it is not known; it is to be repeated then.
+        """
+        fenced: list[str] = []
+        keys = self._keys
+        touched = (keys.settlements, keys.jobs, keys.leases, keys.attempts, keys.excused, keys.moved)
+        for start in range(0, len(moves), MOST_AT_ONCE):
+            batch = moves[start : start + MOST_AT_ONCE]
+            arguments: list[str | int | bytes] = [KEEP_S, MOST_KEPT_MS]
+            logs = [keys.events(move.request.id) for move in batch if move.request.keep]
+            for move in batch:
+                request = move.request
+                arguments += (request.id, move.attempt, move.pool, encode_request(request), word_of(move))
+                arguments += (request.deadline_ms, int(request.keep))
+            fenced += [one.decode() for one in await self._wire.run(script("hand_over"), (*touched, *logs), *arguments)]
+        self._held.drop((move.request.id, move.attempt) for move in moves)
+        return fenced
+
     async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
         """Send what one tick produced: to reply channels in coalesced frames, and to the event log of kept requests."""
         channels: dict[str, list[Frame]] = {}
@@ -272,9 +296,9 @@ def _attempt(ended: Ended) -> tuple[str, int]:
 def _readable(answer: list[Any]) -> list[Taken]:
     """Take what can be read; the lease of what cannot expires, for a worker of the release that wrote it."""
     taken = []
-    for i in range(1, len(answer), 2):
+    for i in range(1, len(answer), 3):
         try:
-            taken.append(Taken(decode_request(answer[i]), answer[i + 1], answer[0]))
+            taken.append(Taken(decode_request(answer[i]), answer[i + 1], answer[0], answer[i + 2]))
         except msgspec.MsgspecError as error:
             log.error("take.unreadable", error=str(error), attempt=answer[i + 1])
     return taken

@@ -10,7 +10,8 @@ from litestar.openapi.spec.enums import OpenAPIType
 from gateway.contract.states import OUTCOMES
 from gateway.contract.tasks import TASKS
 from gateway.reports.csv_text import csv_of
-from gateway.reports.query import ADMIN_PARAMETERS, DIMENSIONS, OWN_PARAMETERS, Format
+from gateway.reports.query import ADMIN_PARAMETERS, OWN_PARAMETERS, Format
+from gateway.reports.scope import DIMENSIONS
 from gateway.reports.table import UsageTable
 
 _TEXT = Schema(type=OpenAPIType.STRING)
@@ -26,6 +27,7 @@ _DESCRIBED: dict[str, tuple[str, Schema]] = {
     "format": ("`json` or `csv`; without it, as `Accept` says.", Schema(type=OpenAPIType.STRING, enum=["json", "csv"])),
     "account": ("Only this account, by its number.", _NUMBER),
     "key": ("Only this key, by its number.", _NUMBER),
+    "route": ("Only requests of this route: an upstream's name, else a pool's.", _TEXT),
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal
 
 import msgspec
 
@@ -10,47 +10,46 @@ from gateway.contract.states import OUTCOMES
 from gateway.contract.tasks import TASKS
 from gateway.errors import InvalidRequest
 from gateway.reports.ranges import Range, read_range
-
-Dimension = Literal["day", "hour", "account", "key", "model", "task", "outcome"]
-"""What a report can be grouped by."""
-
-DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+from gateway.reports.scope import DIMENSIONS, EVERYTHING, Dimension, Scope
 
 Format = Literal["json", "csv"]
 
 OWN_PARAMETERS = ("from", "to", "group_by", "model", "task", "outcome", "format")
-ADMIN_PARAMETERS = (*OWN_PARAMETERS, "account", "key")
+ADMIN_PARAMETERS = (*OWN_PARAMETERS, "account", "key", "route")
+CLOSED_TO_KEYS: tuple[Dimension, ...] = ("account", "route")
+"""What a key's own report cannot be grouped by: it has one account, and routes are the operator's affair."""
+
 MAX_ID = 2**63 - 1
 
 
 class UsageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A usage report: what range, grouped how, and of whom. None does not filter."""
+    """A usage report: what range, grouped how, and of whom."""
 
     range: Range
     group_by: tuple[Dimension, ...] = ()
-    model: str | None = None
-    task: int | None = None
-    """Its position in `TASKS`."""
-    outcome: int | None = None
-    """Its position in `OUTCOMES`."""
-    account_id: int | None = None
-    key_id: int | None = None
+    scope: Scope = EVERYTHING
+    with_costs: bool = False
+    """Whether it says what requests cost the operator: not to who owns a key."""
 
 
 def read_own_query(given: Mapping[str, str], now: datetime, key_id: int) -> UsageQuery:
     """Read a key's question about itself: the key is the only owner it can ask about. Raises InvalidRequest."""
     _refuse_unknown(given, OWN_PARAMETERS)
     query = _read(given, now)
-    if "account" in query.group_by:
-        raise InvalidRequest("A key's report is of one account; it cannot be grouped by account.", param="group_by")
-    return msgspec.structs.replace(query, key_id=key_id)
+    for closed in CLOSED_TO_KEYS:
+        if closed in query.group_by:
+            raise InvalidRequest(f"A key's own report cannot be grouped by {closed}.", param="group_by")
+    return msgspec.structs.replace(query, scope=msgspec.structs.replace(query.scope, key_id=key_id))
 
 
 def read_admin_query(given: Mapping[str, str], now: datetime) -> UsageQuery:
     """Read an operator's question about everyone. Raises InvalidRequest."""
     _refuse_unknown(given, ADMIN_PARAMETERS)
     query = _read(given, now)
-    return msgspec.structs.replace(query, account_id=_id(given, "account"), key_id=_id(given, "key"))
+    scope = msgspec.structs.replace(
+        query.scope, account_id=read_id(given, "account"), key_id=read_id(given, "key"), route=read_name(given, "route")
+    )
+    return msgspec.structs.replace(query, scope=scope, with_costs=True)
 
 
 def read_format(given: Mapping[str, str], accept: str) -> Format:
@@ -67,9 +66,11 @@ def _read(given: Mapping[str, str], now: datetime) -> UsageQuery:
     return UsageQuery(
         range=read_range(given.get("from"), given.get("to"), now),
         group_by=_group_by(given.get("group_by", "")),
-        model=_name(given, "model"),
-        task=_position(given, "task", TASKS),
-        outcome=_position(given, "outcome", OUTCOMES),
+        scope=Scope(
+            model=read_name(given, "model"),
+            task=position_of(given, "task", TASKS),
+            outcome=position_of(given, "outcome", OUTCOMES),
+        ),
     )
 
 
@@ -93,7 +94,8 @@ def _group_by(text: str) -> tuple[Dimension, ...]:
     return tuple(dimension for dimension in DIMENSIONS if dimension in names)
 
 
-def _position(given: Mapping[str, str], param: str, values: Sequence[str]) -> int | None:
+def position_of(given: Mapping[str, str], param: str, values: Sequence[str]) -> int | None:
+    """Read a parameter that is one of `values`, as its position there. Raises InvalidRequest."""
     text = given.get(param)
     if text is None:
         return None
@@ -102,14 +104,16 @@ def _position(given: Mapping[str, str], param: str, values: Sequence[str]) -> in
     return values.index(text)
 
 
-def _name(given: Mapping[str, str], param: str) -> str | None:
+def read_name(given: Mapping[str, str], param: str) -> str | None:
+    """Read a parameter that is a name. Raises InvalidRequest."""
     text = given.get(param)
     if text is not None and not text.isprintable():
         raise InvalidRequest(f"{param!r} must be a name.", param=param)
     return text
 
 
-def _id(given: Mapping[str, str], param: str) -> int | None:
+def read_id(given: Mapping[str, str], param: str) -> int | None:
+    """Read a parameter that is the number of an account or a key. Raises InvalidRequest."""
     text = given.get(param)
     if text is None:
         return None

@@ -1,31 +1,31 @@
 """A usage report as it is answered: rows and their total."""
 
 from datetime import date, datetime
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from gateway.contract.states import Outcome
 from gateway.contract.tasks import Task
+from gateway.contract.units import UNIT_NAMES
 from gateway.money import usd_text
-from gateway.reports.query import Dimension
+from gateway.reports.scope import Dimension, Sums
 
 MEASURES = (
     "requests",
     "charge_nanos",
+    "charge_usd",
     "latency_us",
-    "input_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "characters",
-    "images",
-    "pixels",
-    "steps",
-    "audio_ms",
-    "video_ms",
+    *UNIT_NAMES,
+    "errors",
+    "latency_p50_us",
+    "latency_p95_us",
 )
-"""What is summed, in the order of the columns. `latency_us` sums all phases of all requests."""
+"""What is told of each group, in the order of the columns. `latency_us` sums all phases of all requests."""
+
+COST_MEASURES = ("cost_nanos", "cost_usd", "margin_nanos", "uncosted", "gpu_us")
+"""What operators are told as well."""
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +40,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     task: Task | UnsetType = UNSET
     outcome: Outcome | UnsetType = UNSET
+    route: str | UnsetType = UNSET
     requests: int = 0
     charge_nanos: int = 0
     charge_usd: str = "0"
@@ -55,6 +56,17 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     audio_ms: int = 0
     video_ms: int = 0
+    errors: int = 0
+    """Requests that failed or expired."""
+    latency_p50_us: int | None = None
+    """Estimated from buckets; None without requests."""
+    latency_p95_us: int | None = None
+    cost_nanos: int | UnsetType = UNSET
+    """What requests cost the operator, where that is known; `uncosted` counts the others."""
+    cost_usd: str | UnsetType = UNSET
+    margin_nanos: int | UnsetType = UNSET
+    uncosted: int | UnsetType = UNSET
+    gpu_us: int | UnsetType = UNSET
 
 
 class UsageTable(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
@@ -75,11 +87,29 @@ COLUMNS: dict[Dimension, tuple[str, ...]] = {
     "model": ("model",),
     "task": ("task",),
     "outcome": ("outcome",),
+    "route": ("route",),
 }
 """Which columns each dimension fills."""
 
 
-def add_up(rows: list[UsageRow]) -> UsageRow:
-    """Add up rows, exactly."""
-    sums = {name: sum(getattr(row, name) for row in rows) for name in MEASURES}
-    return UsageRow(**sums, charge_usd=usd_text(sums["charge_nanos"]))
+def measures_of(sums: Sums, *, with_costs: bool) -> dict[str, Any]:
+    """Give the fields of a row that are measures."""
+    told: dict[str, Any] = {
+        "requests": sums.requests,
+        "charge_nanos": sums.charge_nanos,
+        "charge_usd": usd_text(sums.charge_nanos),
+        "latency_us": sums.latency_us,
+        "errors": sums.errors,
+        "latency_p50_us": sums.p50_us,
+        "latency_p95_us": sums.p95_us,
+        **{name: getattr(sums.units, name) for name in UNIT_NAMES},
+    }
+    if with_costs:
+        told |= {
+            "cost_nanos": sums.cost_nanos,
+            "cost_usd": usd_text(sums.cost_nanos),
+            "margin_nanos": sums.margin_nanos,
+            "uncosted": sums.uncosted,
+            "gpu_us": sums.gpu_us,
+        }
+    return told

@@ -1,24 +1,20 @@
-"""The usage report, read from rollups in one statement."""
+"""The usage report of the APIs, from the same figures as the pages."""
 
-from datetime import UTC
-from importlib.resources import files
 from typing import Any
 
-import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.contract.states import OUTCOMES
-from gateway.contract.tasks import TASKS
 from gateway.errors import InvalidRequest
-from gateway.ledger.transaction import snapshot
-from gateway.money import usd_text
+from gateway.reports.asking import groups, page_session
 from gateway.reports.query import UsageQuery
-from gateway.reports.table import COLUMNS, MEASURES, UsageRow, UsageTable, add_up
+from gateway.reports.scope import Group, Question, add_up
+from gateway.reports.table import UsageRow, UsageTable, measures_of
 
 MAX_ROWS = 10_000
 """The most rows one report answers; a hundred keys and four models per day of a month fit."""
 
-_USAGE = (files("gateway.reports") / "usage.sql").read_text("utf-8")
+TIMEOUT_MS = 10_000
+"""Programs wait longer than who looks at a page."""
 
 
 class UsageReport:
@@ -28,50 +24,40 @@ class UsageReport:
         self._engine = engine
 
     async def read(self, query: UsageQuery) -> UsageTable:
-        """Read one report. Raises InvalidRequest where it would have more than MAX_ROWS rows."""
-        async with snapshot(self._engine) as connection:
-            found = await connection.fetch(
-                _USAGE,
-                query.range.from_at,
-                query.range.to_at,
-                list(query.group_by),
-                query.account_id,
-                query.key_id,
-                query.model,
-                query.task,
-                query.outcome,
-                MAX_ROWS + 1,
-            )
+        """Read one report. Raises InvalidRequest where it would have more than MAX_ROWS rows, and TookTooLong."""
+        asked = Question(range=query.range, scope=query.scope, group_by=query.group_by, limit=MAX_ROWS + 1)
+        async with page_session(self._engine, TIMEOUT_MS) as session:
+            found = await groups(session, asked)
         if len(found) > MAX_ROWS:
             raise InvalidRequest(
                 f"This report has more than {MAX_ROWS:,} rows; take a shorter range, or group by less.",
                 code="report_too_long",
                 param="group_by",
             )
-        rows = [_row(query, record) for record in found]
+        if not query.group_by and not found[0].sums.requests:
+            found = []
+        total = add_up([group.sums for group in found])
         return UsageTable(
             from_at=query.range.from_at,
             to_at=query.range.to_at,
             group_by=query.group_by,
-            rows=rows,
-            total=add_up(rows),
+            rows=[_row(query, group) for group in found],
+            total=UsageRow(**measures_of(total, with_costs=query.with_costs)),
         )
 
 
-def _row(query: UsageQuery, record: asyncpg.Record) -> UsageRow:
-    known: dict[str, Any] = {name: record[name] for name in MEASURES}
-    known["charge_usd"] = usd_text(record["charge_nanos"])
-    for dimension in query.group_by:
-        for column in COLUMNS[dimension]:
-            known[column] = _value(column, record[column])
-    return UsageRow(**known)
-
-
-def _value(column: str, value: Any) -> Any:
-    if column == "day":
-        return value.astimezone(UTC).date()
-    if column == "task":
-        return TASKS[value]
-    if column == "outcome":
-        return OUTCOMES[value]
-    return value
+def _row(query: UsageQuery, group: Group) -> UsageRow:
+    named: dict[str, Any] = {
+        "day": group.day,
+        "hour": group.hour,
+        "account_id": group.account_id,
+        "account_name": group.account,
+        "key_id": group.key_id,
+        "key_name": group.key,
+        "model": group.model,
+        "task": group.task,
+        "outcome": group.outcome,
+        "route": group.route,
+    }
+    known = {name: value for name, value in named.items() if value is not None}
+    return UsageRow(**known, **measures_of(group.sums, with_costs=query.with_costs))

@@ -36,13 +36,26 @@ class Backlog:
 
         Raises TooManyRequests, with the time to try again, when the pool's backlog is full.
         """
+        if self.full(pool):
+            raise self.refusal(pool)
+
+    def full(self, pool: Pool) -> bool:
+        """Say whether no more requests may wait in a pool."""
+        level = self._levels.get(pool.name)
+        return level is not None and level.waiting >= pool.backlog
+
+    def waiting(self, pool: str) -> int:
+        """Give the depth of a pool's queue as it was last heard."""
+        return self._level(pool).waiting
+
+    def refusal(self, pool: Pool) -> TooManyRequests:
+        """Make the error of a pool that is full, with the time to try again."""
         level = self._level(pool.name)
-        if level.waiting >= pool.backlog:
-            raise TooManyRequests(
-                f"{level.waiting} requests wait for this model, and no more may. Try again later.",
-                code="queue_full",
-                retry_after_s=self._retry_after_s(level, level.waiting - pool.backlog + 1),
-            )
+        return TooManyRequests(
+            f"{level.waiting} requests wait for this model, and no more may. Try again later.",
+            code="queue_full",
+            retry_after_s=self._retry_after_s(level, level.waiting - pool.backlog + 1),
+        )
 
     def enqueued(self, pool: str, waiting: int) -> None:
         """Note the depth that an enqueue answered."""
@@ -59,11 +72,6 @@ class Backlog:
             rate = (level.ended - level.ended_before) / max(now_s - level.sampled_s, 1e-3)
             level.rate += _SMOOTHING * (rate - level.rate)
         level.waiting, level.ended_before, level.sampled_s = waiting, level.ended, now_s
-
-    def wait_s(self, pool: str, position: int) -> float | None:
-        """Estimate the seconds until a position is served, from this gateway's own recent ends; None without any."""
-        rate = self._level(pool).rate
-        return round((position + 1) / rate, 1) if rate > 0.01 else None
 
     @staticmethod
     def _retry_after_s(level: _Level, excess: int) -> float:

@@ -25,6 +25,8 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     api_key: str
     database_url: str
     redis_url: str
+    blob_url: str = ""
+    """Where media lie: a folder, or a bucket."""
     processes: list[Process] = []
 
 

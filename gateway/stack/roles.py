@@ -26,6 +26,13 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     listener: int
     """The socket that listens there. It outlives gateways: while one is started again, its callers wait."""
     engines: tuple[str, ...]
+    blob_url: str = ""
+    """A bucket, or a folder elsewhere; empty is the stack's own folder."""
+
+    @property
+    def blobs(self) -> str:
+        """Where media lie."""
+        return self.blob_url or _path(self.folder.blobs)
 
     @property
     def base_url(self) -> str:
@@ -51,7 +58,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
             log=self.folder.log(name),
             environ={
                 "FAREGATE_WORKER_REDIS_URL": self.redis_url,
-                "FAREGATE_WORKER_BLOB_DIR": _path(self.folder.blobs),
+                "FAREGATE_WORKER_BLOB_URL": self.blobs,
                 "FAREGATE_WORKER_MODELS_DIR": _path(self.folder.models),
                 "PYTHONUNBUFFERED": "1",
             },
@@ -72,7 +79,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
                 "FAREGATE_PORT": str(self.port),
                 "FAREGATE_LISTEN_FD": str(listener),
                 "FAREGATE_ENGINES": ",".join(self.engines),
-                "FAREGATE_BLOB_DIR": _path(self.folder.blobs),
+                "FAREGATE_BLOB_URL": self.blobs,
                 "PYTHONUNBUFFERED": "1",
             },
             stop_s=stop_s,

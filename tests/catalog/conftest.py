@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from gateway.catalog.model import Catalog, Model, Pool, Route
+from gateway.catalog.model import Catalog, Model, Pool, Route, Upstream
 from gateway.db.session import slow_engine
 from gateway.money import parse_price
 from gateway.pricing.price import PriceComponent
@@ -37,11 +37,12 @@ def per_request(usd: str) -> tuple[PriceComponent, ...]:
     return (PriceComponent("request", parse_price(usd)),)
 
 
-def a_catalog(*models: Model, usd: str = "0.001", **pools: Pool) -> Catalog:
+def a_catalog(*models: Model, usd: str = "0.001", upstreams: tuple[Upstream, ...] = (), **pools: Pool) -> Catalog:
     """Make a catalog in which every model costs `usd` a request."""
     listed = models or (a_model(),)
     return Catalog(
         pools=pools or {"fake": Pool(name="fake", engine="fake")},
         models={model.name: model for model in listed},
         prices={model.name: per_request(usd) for model in listed},
+        upstreams={upstream.name: upstream for upstream in upstreams},
     )

@@ -35,8 +35,39 @@ def small(tmp_path: Path) -> Path:
 
 def test_check_needs_no_system() -> None:
     result = run("check", OWN)
-    assert (result.exit_code, result.output) == (0, f"{OWN} is right: 7 models, 5 pools\n")
-    assert json.loads(run("check", OWN, "--json").output) == {"ok": True, "models": 7, "pools": 5, "problems": []}
+    told = json.loads(run("check", OWN, "--json").output)
+    assert (result.exit_code, result.output) == (
+        0,
+        f"{OWN} is right: {told['models']} models, {told['for_sale']} of them for sale, {told['pools']} pools\n"
+        f"models by upstream: {', '.join(f'{name} {count}' for name, count in told['upstreams'].items())}\n",
+    )
+    assert 0 < told["for_sale"] <= told["models"]
+    assert all(told["upstreams"].values())
+    assert told["models"] >= 150
+    assert (told["ok"], told["problems"]) == (True, [])
+
+
+def test_check_counts_what_is_for_sale_and_who_serves_it(small: Path) -> None:
+    small.write_text("""\
+pools: {fake: {engine: fake}, cloud: {engine: upstream}}
+upstreams:
+  one: {protocol: openai, url: https://one.example, pool: cloud}
+  two: {protocol: openai, url: https://two.example, pool: cloud}
+models:
+  sold:
+    tasks: [chat]
+    description: A model.
+    context_tokens: 100
+    price: [{usd: 0.001, per: request}]
+    routes: [{pool: fake}, {upstream: one, model: a}, {upstream: one, model: b}, {upstream: two, model: a}]
+  kept:
+    tasks: [text-to-image]
+    description: A model.
+    routes: [{upstream: two, model: c}]
+""")
+    assert run("check", small).output == (
+        f"{small} is right: 2 models, 1 of them for sale, 2 pools\nmodels by upstream: one 1, two 2\n"
+    )
 
 
 def test_check_names_every_error_and_exits_1(small: Path) -> None:
@@ -72,6 +103,7 @@ def test_diff_apply_and_export_go_round(database_url: str, small: Path, tmp_path
             "action": "changed",
             "fields": [],
             "price": [{"field": "price per request", "old": "$0.001", "new": "$0.002"}],
+            "last": None,
         }
     ]
     assert json.loads(run("apply", exported, *database, "--json").output)["revision"] == 2

@@ -67,7 +67,7 @@ async def test_a_withdrawn_model_cannot_be_called_and_can_still_be_settled(engin
     snapshot = source.snapshot()
     assert list(snapshot.models) == ["b"]
     assert snapshot.model_names == {1: "a", 2: "b"}
-    assert snapshot.policies[1] == policy
+    assert snapshot.prices[1].outcome == policy
     assert len(snapshot.prices) == 2
 
 
@@ -108,7 +108,7 @@ async def test_models_are_listed_where_an_engine_of_theirs_is_started(
     assert list(snapshot.models) == listed
     if routes is not None:
         assert [route.pool for route in snapshot.models["both"].routes] == routes
-    assert snapshot.policies.keys() == {1, 2}
+    assert snapshot.prices.keys() == {1, 2}
 
 
 async def test_what_a_newer_release_wrote_is_left_out_and_the_rest_serves(engine: AsyncEngine) -> None:

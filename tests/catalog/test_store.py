@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from gateway.catalog.diff import diff
 from gateway.catalog.export import export
 from gateway.catalog.load import load, load_file
-from gateway.catalog.model import Catalog, Parameter, Pool, Route
+from gateway.catalog.model import Catalog, OutcomePolicy, Parameter, Pool, Route
 from gateway.catalog.store import apply, compare, read_catalog
 from gateway.db.catalog import model, price_version, revision
 from tests.catalog.conftest import a_catalog, a_model, per_request
@@ -64,6 +64,18 @@ async def test_a_price_version_is_made_only_where_components_change(engine: Asyn
     done = await apply(engine, described, source="file")
     assert await versions(engine) == [(1, "1000000000"), (2, "1000000000"), (1, "2000000000")]
     assert done.revision == 3
+
+
+async def test_a_changed_outcome_policy_makes_a_price_version_too(engine: AsyncEngine) -> None:
+    """What is charged for a failure is part of what was promised: who was admitted keeps it."""
+    await apply(engine, a_catalog(a_model("a")), source="file")
+    strict = a_catalog(a_model("a", outcome=OutcomePolicy(failed="full")))
+    await apply(engine, strict, source="file")
+    await apply(engine, strict, source="file")
+    assert await versions(engine) == [(1, "1000000000"), (1, "1000000000")]
+    async with engine.connect() as connection:
+        kept = (await connection.execute(select(price_version.c.outcome).order_by(price_version.c.id))).scalars()
+        assert [policy["failed"] for policy in kept] == ["nothing", "full"]
 
 
 async def test_a_model_that_is_taken_out_is_withdrawn_and_comes_back_with_its_number_and_price(

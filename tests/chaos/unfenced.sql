@@ -23,4 +23,4 @@ begin
   execute unfenced;
 end $$;
 
-select unfence('settle', 'array(select x.id from unnest(endings) x)'), unfence('settle_one', 'array[e.id]');
+select unfence('settle', 'ids'), unfence('settle_one', 'array[request]');

@@ -12,18 +12,18 @@ import pytest
 import uvicorn
 from click.testing import CliRunner, Result
 from litestar import Litestar
-from litestar.exceptions import HTTPException
 
-from gateway.admin.api import admin_router
+from gateway.admin.api.router import admin_router
 from gateway.cli import faregate
 from gateway.db.session import slow_engine
-from gateway.errors import FaregateError
-from gateway.http.errors import handle_faregate, handle_http, handle_unexpected
+from gateway.http.errors import native_body
+from gateway.http.handlers import handlers_of
 from gateway.ledger.accounts import Accounts
-from gateway.ledger.books.verify import Books
 from gateway.ledger.keys import Keys
+from gateway.queues.revisions import MemoryRevisions
 from gateway.reports.usage import UsageReport
 from gateway.stack.ports import free_port
+from gateway.webhooks.deliveries import Deliveries
 from tests.ledger.scene import Scene
 
 ADMIN_KEY = "an-admin-key-of-some-length"
@@ -42,9 +42,15 @@ def admin_app(database_url: str) -> Litestar:
         await engine.dispose()
 
     router = admin_router(
-        ADMIN_KEY, accounts=Accounts(engine), keys=Keys(engine), usage_report=UsageReport(engine), books=Books(engine)
+        {"owner": ADMIN_KEY},
+        accounts=Accounts(engine),
+        keys=Keys(engine),
+        usage_report=UsageReport(engine),
+        engine=engine,
+        deliveries=Deliveries(engine),
+        revisions=MemoryRevisions(),
     )
-    handlers = {FaregateError: handle_faregate, HTTPException: handle_http, Exception: handle_unexpected}
+    handlers = handlers_of(native_body)
     return Litestar([router], exception_handlers=handlers, openapi_config=None, lifespan=[lifespan])
 
 

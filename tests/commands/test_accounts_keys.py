@@ -41,6 +41,9 @@ def test_a_postpaid_account_is_adjusted_below_zero_and_its_limit_raised(command:
     account = made(command, "--postpaid", "--credit-limit", "5")
     shown = read(command("accounts", "adjust", str(account["id"]), "-2.5", "--reason", "moved", "--json"))
     assert shown["available_nanos"] == -2_500_000_000
+    kept = read(command("accounts", "retention", str(account["id"]), "0.5", "--json"))
+    assert kept["keep_media_s"] == 43_200
+    assert read(command("accounts", "retention", str(account["id"]), "--json"))["keep_media_s"] is None
     raised = read(command("accounts", "credit-limit", str(account["id"]), "7", "--json"))
     assert raised["credit_limit_nanos"] == 7 * USD
     assert "-$2.50" in ok(command("accounts", "show", str(account["id"])))

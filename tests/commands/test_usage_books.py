@@ -4,9 +4,18 @@ import asyncio
 import csv
 import io
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 
 import asyncpg
+import pytest
+from structlog.testing import capture_logs
 
+from gateway.db.session import slow_engine
+from gateway.ledger.books.keeper import BooksKeeper
+from gateway.ledger.books.verify import Books
 from tests.commands.conftest import ADMIN_KEY, Command
 from tests.ledger.scene import Scene
 
@@ -44,15 +53,67 @@ def test_a_wrong_parameter_is_refused_in_the_servers_words(command: Command, cal
     assert "'group_by' takes day, hour" in result.stderr
 
 
-def test_the_books_are_verified_here_and_through_the_admin_api(command: Command, calls: Scene, base_url: str) -> None:
+def test_the_books_are_verified_here_and_by_the_settler_of_a_distant_system(
+    command: Command, calls: Scene, base_url: str, module_database_url: str
+) -> None:
     here = command("books", "verify")
     assert here.exit_code == 0, here.output
     assert "The books hold." in here.stdout
     assert all(f"\nI{n} " in f"\n{here.stdout}" for n in range(1, 14))
     environ = {"FAREGATE_URL": base_url, "FAREGATE_ADMIN_KEY": ADMIN_KEY}
-    away = command("books", "verify", "--json", "--allowed-repeats", "0", env=environ, where=False)
-    assert away.exit_code == 0, away.output
-    assert json.loads(away.stdout)["holds"] is True
+    with a_settler(module_database_url):
+        away = command("books", "verify", "--json", env=environ, where=False)
+        assert away.exit_code == 0, away.output
+        assert json.loads(away.stdout)["holds"] is True
+        asyncio.run(_execute(module_database_url, "update usage_rollup set requests = requests + 1"))
+        broken = command("books", "verify", env=environ, where=False)
+        asyncio.run(_execute(module_database_url, "update usage_rollup set requests = requests - 1"))
+    assert broken.exit_code == 1
+    assert "The books are broken: I13." in broken.stdout
+    refused = command("books", "verify", "--allowed-repeats", "0", env=environ, where=False)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "with --data" in refused.stderr
+
+
+def test_without_a_settler_it_does_not_wait_for_ever(
+    command: Command, base_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.commands.books.STARTS_WITHIN_S", 1.0)
+    environ = {"FAREGATE_URL": base_url, "FAREGATE_ADMIN_KEY": ADMIN_KEY}
+    nobody = command("books", "verify", env=environ, where=False)
+    assert nobody.exit_code == 2
+    assert "is one running?" in nobody.stderr
+
+
+class Silent:
+    """Who is told of verdicts, and does nothing with them."""
+
+    def books(self, green: bool, checked_at: datetime) -> None:
+        pass
+
+
+@contextmanager
+def a_settler(database_url: str) -> Iterator[None]:
+    """Let a settler's keeper of the books work in a thread of its own."""
+    over = threading.Event()
+
+    async def keep() -> None:
+        engine = slow_engine(database_url, pool_size=2)
+        books = Books(engine)
+        keeper = BooksKeeper(engine, quick=books, complete=books, every_s=0, told=Silent())
+        while not over.is_set():
+            await keeper.round()
+            await asyncio.sleep(0.1)
+        await engine.dispose()
+
+    thread = threading.Thread(target=lambda: asyncio.run(keep()))
+    with capture_logs():  # a settler's own; the command's output is the test's
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(60)
 
 
 def test_broken_books_name_the_invariant_and_exit_with_1(

@@ -1,19 +1,21 @@
 """The two kinds of queue that pass the same suite, behind one face."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import redis
 
-from gateway.contract.events import Choice, Ended, Frame, TextOutput
+from gateway.contract.events import Choice, Ended, Frame, Step, TextOutput
 from gateway.contract.ids import new_request_id
 from gateway.contract.phases import Phases
 from gateway.contract.pools import WorkerStatus
-from gateway.contract.request import Request
+from gateway.contract.request import Leg, Request
 from gateway.contract.units import Units
 from gateway.queues.keys import keys_of
 from gateway.queues.memory import MemoryQueues
-from gateway.queues.port import GatewaySide, SettlerSide, Taken, Waiting, WorkerSide
+from gateway.queues.moves import next_leg
+from gateway.queues.operators import OperatorSide
+from gateway.queues.port import GatewaySide, Move, SettlerSide, Taken, Waiting, WorkerSide
 from gateway.queues.redis_queue import RedisQueues
 from gateway.queues.redis_settler import RedisSettler
 from gateway.queues.redis_worker import RedisWorker
@@ -28,6 +30,8 @@ class Backend(Protocol):
     def gateway(self, pool: str = POOL) -> GatewaySide: ...
 
     def worker(self, pool: str = POOL) -> WorkerSide: ...
+
+    def operator(self, pool: str = POOL) -> OperatorSide: ...
 
     def settler(self, name: str = "settler", *, idle_ms: int = 5000) -> SettlerSide: ...
 
@@ -52,6 +56,9 @@ class InMemory:
 
     def worker(self, pool: str = POOL) -> WorkerSide:
         return self._queues.worker(pool)
+
+    def operator(self, pool: str = POOL) -> OperatorSide:
+        return self._queues.operator(pool)
 
     def settler(self, name: str = "settler", *, idle_ms: int = 5000) -> SettlerSide:
         return self._queues.settler(idle_ms=idle_ms)
@@ -84,6 +91,9 @@ class InRedis:
         self._sides.append(worker)
         return worker
 
+    def operator(self, pool: str = POOL) -> OperatorSide:
+        return self.queues.operator(pool)
+
     def settler(self, name: str = "settler", *, idle_ms: int = 5000) -> RedisSettler:
         settler = RedisSettler(self.url, name, idle_ms=idle_ms)
         self._sides.append(settler)
@@ -102,9 +112,44 @@ class InRedis:
         self.client.close()
 
 
-def request(account: int = 1, *, reply: str = "", keep: bool = False, stream: bool = False) -> Request:
-    """Make a request."""
-    return Request(new_request_id(), account, "model", "chat", b"input", 7, reply=reply, keep=keep, stream=stream)
+def request(
+    account: int = 1, *, reply: str = "", keep: bool = False, stream: bool = False, legs: Sequence[str] = ()
+) -> Request:
+    """Make a request; `legs` are the pools where it may go on."""
+    return Request(
+        new_request_id(),
+        account,
+        "model",
+        "chat",
+        b"input",
+        7,
+        reply=reply,
+        keep=keep,
+        stream=stream,
+        legs=[Leg(pool, f"model of {pool}", 8 + at) for at, pool in enumerate(legs)],
+    )
+
+
+def onward(taken: Taken, pool: str = POOL) -> Move:
+    """Make of an attempt that failed in a pool what its request is in its next leg."""
+    one = taken.request
+    step = Step("", one.model, "", pool, "worker", taken.attempt, "failed", "engine_error", Units(), Phases())
+    return Move(next_leg(one, [step], 5), one.legs[0].pool, taken.attempt)
+
+
+async def carry(backend: "Backend", *pools: str, settler: SettlerSide | None = None) -> list[Move]:
+    """Do what settlers do with what goes on in other pools; answers what went on."""
+    side = settler or backend.settler("carrier", idle_ms=0)
+    moves = []
+    for pool, entry in await side.settlements(pools, 1000, wait_s=0):
+        if entry.move is not None:
+            moves.append(entry.move)
+            await side.leave_word(pool, [entry.move] if entry.move.lost else [])
+            await backend.gateway(entry.move.pool).enqueue([Waiting(entry.move.request, attempt=entry.move.attempt)])
+            for end in await side.stops(pool, [entry.move.request.id]):
+                await backend.gateway(entry.move.pool).cancel(end)
+            await side.settled([(pool, entry.entry)])
+    return moves
 
 
 def waiting(*requests: Request, cost: float = 1.0) -> list[Waiting]:

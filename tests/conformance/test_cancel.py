@@ -18,6 +18,14 @@ async def test_a_waiting_request_is_removed_and_its_end_settled(backend: Backend
     assert await gateway.cancel(stopped(one)) == "absent"
 
 
+async def test_the_end_of_a_request_that_is_in_no_queue_is_settled(backend: Backend) -> None:
+    gateway, settler = backend.gateway(), backend.settler()
+    one = request()
+    await gateway.end(stopped(one))
+    [(_, entry)] = await settler.settlements([POOL], 10, wait_s=0)
+    assert [(end.id, end.outcome, end.price) for end in entry.ended] == [(one.id, "cancelled", one.price)]
+
+
 async def test_the_worker_of_a_running_request_is_told_at_once(backend: Backend) -> None:
     gateway, worker = backend.gateway(), backend.worker()
     await gateway.enqueue(waiting(request(), request()))

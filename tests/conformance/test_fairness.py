@@ -90,3 +90,17 @@ async def test_position_and_depth_are_exact(backend: Backend) -> None:
     assert (await gateway.standing(request().id)).state == "absent"
     depth = await gateway.depth()
     assert (depth.waiting, depth.leased, depth.settling) == (3, 2, 0)
+
+
+async def test_a_place_is_told_before_a_request_is_put_in(backend: Backend) -> None:
+    """It is the place that the request then has, for an account with much before it and for one with nothing."""
+    gateway, worker = backend.gateway(), backend.worker()
+    assert await gateway.place(1, 1.0) == 0
+    await gateway.enqueue(waiting(*(request(1) for _ in range(40))))
+    await worker.take(5, wait_s=0)
+    for account, cost in ((1, 1.0), (2, 1.0), (3, 10.0)):
+        told = await gateway.place(account, cost)
+        newcomer = request(account)
+        await gateway.enqueue(waiting(newcomer, cost=cost))
+        standing = await gateway.standing(newcomer.id)
+        assert abs(standing.position - told) <= 1, (account, told, standing)  # of equals, the id decides

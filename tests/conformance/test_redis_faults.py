@@ -138,7 +138,7 @@ async def test_settlements_go_on_after_redis_was_emptied(in_redis: InRedis) -> N
     assert entry.ended[0].id == taken.request.id
     in_redis.client.flushall()
     one = request()
-    assert await settler.missing(POOL, [one.id]) == [one.id]
+    assert await settler.missing(POOL, [one.id]) == {one.id: 0}
     await gateway.enqueue(waiting(one))
     [again] = await worker.take(1, wait_s=5)
     await worker.finish([ended(again)])
@@ -245,7 +245,7 @@ async def test_a_request_that_cannot_be_read_harms_no_other(in_redis: InRedis) -
     in_redis.expire(bad.id)
     assert (await settler.sweep(POOL, 1)).given_up == [bad.id]
     assert await settler.settlements([POOL], 9, wait_s=0) == []
-    assert await settler.missing(POOL, [good.id, bad.id]) == [bad.id]
+    assert await settler.missing(POOL, [good.id, bad.id]) == {bad.id: 0}
 
 
 async def test_the_sweep_wakes_takers_when_a_worker_died_with_the_wake_up(in_redis: InRedis) -> None:
@@ -280,7 +280,7 @@ async def test_nothing_is_left_when_all_is_settled(in_redis: InRedis) -> None:
     logs = [key for key in in_redis.client.keys("*") if b":events:" in key]
     assert all(0 < in_redis.client.ttl(key) <= 3600 for key in logs)
     left = set(in_redis.client.keys("*")) - set(logs)
-    assert left <= {KEYS.settlements, KEYS.wake}
+    assert left <= {KEYS.settlements, KEYS.wake, KEYS.tally}
     assert in_redis.client.xlen(KEYS.settlements) == 0
     assert in_redis.client.xpending(KEYS.settlements, GROUP)["pending"] == 0
 
@@ -315,7 +315,8 @@ async def test_a_long_gone_settler_is_forgotten_unless_it_left_something(in_redi
         if settler is idle:
             await settler.settled([(pool, entry.entry) for pool, entry in entries])
     await asyncio.sleep(0.1)
-    await in_redis.queues.wire.run(script("tidy"), (KEYS.tags, KEYS.workers, KEYS.settlements), "0", GROUP, 50)
+    touched = (KEYS.tags, KEYS.workers, KEYS.settlements, KEYS.moved, KEYS.jobs, KEYS.cancels)
+    await in_redis.queues.wire.run(script("tidy"), touched, "0", GROUP, 50)
     consumers = in_redis.client.xinfo_consumers(KEYS.settlements, GROUP)
     assert [consumer["name"] for consumer in consumers] == [b"left"]
 

@@ -67,9 +67,9 @@ async def test_only_what_is_nowhere_counts_as_missing(backend: Backend) -> None:
     taken = await worker.take(3, wait_s=0)
     await worker.finish([ended(one) for one in taken[:2]])
     ids = [one.id for one in [gone, poison, *requests]]
-    assert await settler.missing(POOL, ids) == [gone.id]
+    assert await settler.missing(POOL, ids) == {gone.id: 0}
     entries = await settler.settlements([POOL], 10, wait_s=0)
-    assert await settler.missing(POOL, ids) == [gone.id]
+    assert await settler.missing(POOL, ids) == {gone.id: 0}
     await settler.settled([(pool, entry.entry) for pool, entry in entries])
     assert set(await settler.missing(POOL, ids) or ()) == {gone.id, poison.id} | {one.request.id for one in taken[:2]}
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from gateway.contract.events import Ended, Frame, TextDelta
 from gateway.contract.request import Request
 from gateway.queues.keys import keys_of
-from gateway.queues.port import EventsLost, Taken, Waiting
-from tests.conformance.backends import InMemory, InRedis, ended, request, status, stopped
+from gateway.queues.port import EventsLost, Move, Taken, Waiting
+from tests.conformance.backends import InMemory, InRedis, ended, onward, request, status, stopped
 
 T = TypeVar("T")
 WORKERS = 3
@@ -36,7 +36,10 @@ class Twins(RuleBasedStateMachine):
         self.taken: list[tuple[int, Taken]] = []
         self.deltas: dict[tuple[str, int], int] = {}
         self.unsettled: list[tuple[list[str], list[str]]] = []
+        self.on_the_way: list[Move] = []
         self.kept_ends: set[str] = set()
+        self.forgotten: set[str] = set()
+        """What has ended elsewhere: nobody asks here for its end, even where a mistake brings it back."""
 
     @staticmethod
     async def in_redis(url: str) -> InRedis:
@@ -57,7 +60,8 @@ class Twins(RuleBasedStateMachine):
 
     def new(self, account: int, keep: bool) -> Request:
         """Make a request whose id is the same in every repetition, since ties are broken by ids."""
-        one = msgspec.structs.replace(request(account, keep=keep), id=f"req_{len(self.requests):032x}")
+        legs = [self.pool, f"{self.pool} of others", self.pool][account - 2 :] if account > 1 else []
+        one = msgspec.structs.replace(request(account, keep=keep, legs=legs), id=f"req_{len(self.requests):032x}")
         self.requests.append(one)
         return one
 
@@ -80,7 +84,7 @@ class Twins(RuleBasedStateMachine):
     @rule(worker=st.integers(0, WORKERS - 1), most=st.integers(1, 3))
     def take(self, worker: int, most: int) -> None:
         answers = self.run(self.gathered([workers[worker].take(most, wait_s=0) for workers in self.workers]))
-        in_memory, in_redis = ([(one.request, one.attempt) for one in taken] for taken in answers)
+        in_memory, in_redis = ([(one.request, one.attempt, one.excused) for one in taken] for taken in answers)
         assert in_memory == in_redis
         self.taken += [(worker, one) for one in answers[0]]
 
@@ -105,6 +109,36 @@ class Twins(RuleBasedStateMachine):
         some = data.draw(st.lists(st.sampled_from(mine), unique_by=lambda one: one.request.id, max_size=4))
         fenced = self.both([workers[worker].finish([ended(one) for one in some]) for workers in self.workers])
         self.kept_ends |= {one.request.id for one in some if one.request.keep and one.request.id not in fenced}
+
+    @precondition(lambda self: any(one.request.legs for _, one in self.taken))
+    @rule(data=st.data(), now=st.sampled_from([True, True, False]))
+    def hand_over(self, data: st.DataObject, now: bool) -> None:
+        """Hand over what a worker has, or what it took in whatever attempt."""
+        failed = [pair for pair in (now and self.running()) or self.taken if pair[1].request.legs]
+        if failed:
+            worker, one = data.draw(st.sampled_from(failed))
+            self.both([workers[worker].hand_over([onward(one, self.pool)]) for workers in self.workers])
+
+    @precondition(lambda self: self.on_the_way)
+    @rule(data=st.data())
+    def arrive(self, data: st.DataObject) -> None:
+        """Carry a request into its next queue, in any order, and now and then once more."""
+        move = data.draw(st.sampled_from(self.on_the_way))
+        self.both([settler.arrived(move.pool, {move.request.id: move.attempt}) for settler in self.settlers])
+        if move.lost:
+            self.both([settler.leave_word(self.pool, [move]) for settler in self.settlers])
+        gateways = [backend.gateway(move.pool) for backend in self.backends]
+        self.both([gateway.enqueue([Waiting(move.request, attempt=move.attempt)]) for gateway in gateways])
+        for end in self.both([settler.stops(self.pool, [move.request.id]) for settler in self.settlers]):
+            self.both([gateway.cancel(end) for gateway in gateways])
+        self.kept_ends.discard(move.request.id)
+
+    @precondition(lambda self: self.requests)
+    @rule(data=st.data())
+    def forget(self, data: st.DataObject) -> None:
+        one = data.draw(st.sampled_from(self.requests))
+        self.both([settler.forget(self.pool, [one.id]) for settler in self.settlers])
+        self.forgotten.add(one.id)
 
     @precondition(lambda self: self.requests)
     @rule(data=st.data())
@@ -154,8 +188,9 @@ class Twins(RuleBasedStateMachine):
         answers = self.run(
             self.gathered([settler.settlements([self.pool], most, wait_s=0) for settler in self.settlers])
         )
-        in_memory, in_redis = ([entry.ended for _, entry in entries] for entries in answers)
+        in_memory, in_redis = ([(entry.ended, _gist(entry.move)) for _, entry in entries] for entries in answers)
         assert in_memory == in_redis
+        self.on_the_way += [entry.move for _, entry in answers[0] if entry.move is not None]
         for one, other in zip(*answers, strict=True):
             self.unsettled.append(([one[1].entry], [other[1].entry]))
 
@@ -179,11 +214,13 @@ class Twins(RuleBasedStateMachine):
         pipeline.zrange(keys.queue, 0, -1, withscores=True).zrange(keys.leases, 0, -1).hkeys(keys.jobs)
         for key in (keys.attempts, keys.excused, keys.tags, keys.cancels):
             pipeline.hgetall(key)
-        queue, leases, jobs, attempts, excused, tags, cancels = pipeline.execute()
+        pipeline.zrange(keys.moved, 0, -1)
+        queue, leases, jobs, attempts, excused, tags, cancels, moved = pipeline.execute()
         virtual = float(tags.pop(b"", 0))
         assert [(finish, request_id.decode()) for request_id, finish in queue] == state.queue
         assert {request_id.decode() for request_id in leases} == set(state.leases)
-        assert {request_id.decode() for request_id in jobs} == set(state.jobs)
+        assert {request_id.decode() for request_id in jobs} == {*state.jobs, *state.moved}
+        assert {request_id.decode() for request_id in moved} == set(state.moved)
         assert {request_id.decode(): int(number) for request_id, number in attempts.items()} == state.attempts
         assert {request_id.decode(): int(number) for request_id, number in excused.items()} == state.excused
         assert {request_id.decode(): end for request_id, end in cancels.items()} == state.cancels
@@ -201,7 +238,7 @@ class Twins(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            for request_id in self.kept_ends:
+            for request_id in self.kept_ends - self.forgotten:
                 events = self.both([self.read(gateway.events(request_id)) for gateway in self.gateways])
                 assert events == ["lost"] or isinstance(events[-1][1], Ended)
         finally:
@@ -216,6 +253,11 @@ class Twins(RuleBasedStateMachine):
                 return [event async for event in events]
         except EventsLost:
             return ["lost"]
+
+
+def _gist(move: Move | None) -> tuple[str, str, int, bool] | None:
+    """Give all of a move but when it was made."""
+    return move and (move.request.id, move.pool, move.attempt, move.lost)
 
 
 def test_the_twins_agree(redis_url: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from gateway.contract import events, inputs, pools, request
 from gateway.contract.events import Ended, Frame
+from gateway.contract.inputs.text import Message
 from gateway.contract.phases import PHASE_NAMES, Phases
 from gateway.contract.states import OUTCOMES, REASONS
 from gateway.contract.units import UNIT_NAMES, Units
@@ -25,15 +26,20 @@ TOOL_CALL = events.ToolCallDelta(0, "call_1", "f", "{}")
 LOGPROB = events.TokenLogprob("hi", -0.5, [("ho", -1.5)])
 CHOICE = events.Choice("hi", "stop", "thought", [LOGPROB], [TOOL_CALL])
 TEXT = events.TextOutput([CHOICE])
-ENDED = Ended(ID, 2, "succeeded", "done", UNITS, PHASES, 9, "w", "gw", TEXT, "detail", True)
+OLD_STEP = events.Step("speech", "m", ID, "p", "w", 1, "succeeded", "done", UNITS, PHASES)
+STEP = msgspec.structs.replace(OLD_STEP, upstream=True, cost_nanos=5, estimated=True, detail="d", gpu_us=8)
+ENDED = Ended(ID, 2, "succeeded", "done", UNITS, PHASES, 9, "w", "gw", TEXT, "detail", True, [STEP], ID, "p2", 7)
 SETTLED = events.Settled(ID, "failed", "engine_error", 5, 6, UNITS, PHASES, 2)
-REQUEST = request.Request(ID, 7, "m", "chat", b"\x80", 9, "gw", True, True, 123, 456)
+LEG = request.Leg("p2", "m2", 10, b"\x81", ["up"])
+REQUEST = request.Request(ID, 7, "m", "chat", b"\x80", 9, "gw", True, True, 123, 456, ID, ["up"], [LEG], [STEP])
+TARGET = pools.Target(upstream="up", model="wire", order=1, weight=2, fields={"seconds": "duration"}, fixed={"a": 1})
 SPEC = pools.PoolSpec(
     pool="p",
     engine="fake",
-    models=[pools.ServedModel(name="m", tasks=["chat"], source="s", options={"a": 1})],
+    models=[pools.ServedModel(name="m", tasks=["chat"], source="s", options={"a": 1}, targets=[TARGET])],
     lease_ms=3000,
     attempts=2,
+    upstreams=[pools.UpstreamSpec(name="up", protocol="openai", url="https://up", timeout_s=9, concurrency=3)],
 )
 STATUS = pools.WorkerStatus(
     worker="w",
@@ -46,8 +52,10 @@ STATUS = pools.WorkerStatus(
     running=2,
     memory_bytes=3,
     draining=True,
+    upstreams={"up": pools.UpstreamState(state="open", detail="d", error_rate=0.5, latency_ms=7)},
+    times=pools.WorkerTimes(up_ms=9, load_ms=2, busy_ms=3),
 )
-CHAT = inputs.ChatInput(messages=[inputs.Message(role="user", content="hi")], max_tokens=3)
+CHAT = inputs.ChatInput(messages=[Message(role="user", content="hi")], max_tokens=3)
 
 Codec = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 EVENT: Codec = (events.encode_event, events.decode_event)
@@ -62,14 +70,34 @@ FORMATS: dict[str, tuple[Any, Codec]] = {
     "settled": (SETTLED, EVENT),
     "text output": (TEXT, OUTPUT),
     "vector output": (events.VectorOutput([b"\x00\x00\x80?"], 1), OUTPUT),
+    "image delta": (events.ImageDelta(b"\x89PNG", "image/png", 1, 2), EVENT),
+    "gallery output": (events.GalleryOutput([events.MediaOutput("image/png", 4, b"", "b", 8, 6, 0, 0, 7)]), OUTPUT),
+    "transcript output": (
+        events.TranscriptOutput("hi", "en", 900, [events.Segment(0, 900, "hi")], [events.Segment(0, 900, "hi")]),
+        OUTPUT,
+    ),
+    "ranking output": (events.RankingOutput([(1, 0.5), (0, 0.25)]), OUTPUT),
     "media output": (events.MediaOutput("audio/wav", 4, b"RIFF", "blob"), OUTPUT),
     "frames": ([Frame(ID, 2, 3, events.TextDelta("hi"))], (events.encode_frames, events.decode_frames)),
     "settlements": ([ENDED], (events.encode_ended, events.decode_ended)),
     "request": (REQUEST, (request.encode_request, request.decode_request)),
     "pool": (SPEC, (pools.encode_spec, pools.decode_spec)),
     "worker": (STATUS, (pools.encode_status, pools.decode_status)),
+    "plan": (request.Plan("m", ["up"], [LEG]), (request.encode_plan, request.decode_plan)),
 }
 GOLDEN: dict[str, str] = json.loads((Path(__file__).parent / "golden.json").read_text())
+EARLIER: dict[str, str] = json.loads((Path(__file__).parent / "golden_without_upstreams.json").read_text())
+"""What was written before there were upstreams and several ways."""
+
+_OLD_ENDED = msgspec.structs.replace(ENDED, steps=[OLD_STEP], pool="", gpu_us=0)
+_OLD_MODELS = [msgspec.structs.replace(SPEC.models[0], targets=[])]
+OLD: dict[str, Any] = {
+    "ended": _OLD_ENDED,
+    "settlements": [_OLD_ENDED],
+    "request": msgspec.structs.replace(REQUEST, only=[], legs=[], steps=[]),
+    "pool": msgspec.structs.replace(SPEC, models=_OLD_MODELS, upstreams=[]),
+    "worker": msgspec.structs.replace(STATUS, upstreams={}, times=pools.WorkerTimes()),
+}
 
 
 def test_there_is_a_golden_record_of_each_format() -> None:
@@ -86,6 +114,12 @@ def test_what_is_written_is_as_agreed(name: str) -> None:
 def test_what_was_written_by_this_release_is_read_back_whole(name: str) -> None:
     value, (_, decode) = FORMATS[name]
     assert decode(bytes.fromhex(GOLDEN[name])) == value
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_what_an_earlier_release_wrote_is_read(name: str) -> None:
+    _, (_, decode) = FORMATS[name]
+    assert decode(bytes.fromhex(EARLIER[name])) == OLD[name]
 
 
 @pytest.mark.parametrize("name", ["started", "text delta", "audio delta", "progress", "ended", "settled"])
@@ -133,6 +167,13 @@ def test_stored_positions_do_not_move() -> None:
         "cancelled_by_caller",
         "deadline",
         "queue_lost",
+    )
+    assert REASONS[10:15] == (
+        "upstream_error",
+        "upstream_timeout",
+        "upstream_limited",
+        "upstream_unknown",
+        "blocked",
     )
     assert UNIT_NAMES[:5] == ("input_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "characters")
     assert UNIT_NAMES[5:10] == ("images", "pixels", "steps", "audio_ms", "video_ms")

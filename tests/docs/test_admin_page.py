@@ -7,12 +7,13 @@ from typing import cast
 from litestar import Litestar
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from gateway.admin.api import admin_router
+from gateway.admin.api.router import admin_router
 from gateway.ledger.accounts import Accounts
-from gateway.ledger.books.verify import Books
 from gateway.ledger.keys import Keys
+from gateway.queues.revisions import MemoryRevisions
 from gateway.reports.query import ADMIN_PARAMETERS
 from gateway.reports.usage import UsageReport
+from gateway.webhooks.deliveries import Deliveries
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "admin.md").read_text()
 
@@ -20,7 +21,13 @@ PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "admin.md").read_text
 def test_every_admin_route_is_documented_and_no_other() -> None:
     engine = create_async_engine("postgresql+asyncpg://nobody@127.0.0.1:1/nowhere")
     router = admin_router(
-        "x" * 20, accounts=Accounts(engine), keys=Keys(engine), usage_report=UsageReport(engine), books=Books(engine)
+        {"owner": "x" * 20},
+        accounts=Accounts(engine),
+        keys=Keys(engine),
+        usage_report=UsageReport(engine),
+        engine=engine,
+        deliveries=Deliveries(engine),
+        revisions=MemoryRevisions(),
     )
     paths = cast(dict[str, object], Litestar([router]).openapi_schema.to_schema()["paths"])
     routes = {

@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from gateway import errors
 from gateway.contract.pools import WorkerStatus
 from gateway.contract.states import REASONS
 from gateway.metrics import Metrics
 from gateway.queues.port import Depth
+from gateway.settler_metrics import SettlerMetrics
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -15,11 +15,8 @@ REFERENCE = ROOT / "docs" / "reference"
 
 def _codes() -> set[str]:
     sources = (path.read_text() for path in (ROOT / "gateway").rglob("*.py"))
-    given = {code for source in sources for code in re.findall(r'\bcode="([a-z_]+)"', source)}
-    kinds = [
-        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.FaregateError)
-    ]
-    return given | {kind.default_code for kind in kinds}
+    said = re.compile(r'\b(?:code|default_code|default_code: ClassVar\[str\]) ?= ?"([a-z_]+)"')
+    return {code for source in sources for code in said.findall(source)}
 
 
 def _documented(page: str) -> set[str]:
@@ -37,7 +34,12 @@ def test_every_metric_is_documented_and_no_other() -> None:
     metrics.answered("m", 1, 1)
     metrics.refused("x")
     metrics.pool("p", Depth(1, 2, 3), list[WorkerStatus]())
-    names = {family.name + ("_total" if family.type == "counter" else "") for family in metrics.registry.collect()}
+    names: set[str] = set()
+    settler = SettlerMetrics()
+    settler.swept("ended", 1)
+    settler.webhook("failed", 0.1)
+    for registry in (metrics.registry, settler.registry):
+        names |= {family.name + ("_total" if family.type == "counter" else "") for family in registry.collect()}
     assert _documented("metrics.md") == names
 
 

@@ -12,16 +12,8 @@ import pytest
 
 from gateway.contract.events import Frame, TextDelta, TextOutput, VectorOutput
 from gateway.contract.ids import new_request_id
-from gateway.contract.inputs import (
-    ChatInput,
-    CompletionInput,
-    EmbeddingInput,
-    Input,
-    JsonObjectFormat,
-    Message,
-    SpeechInput,
-    TextPart,
-)
+from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput, Input
+from gateway.contract.inputs.text import JsonObjectFormat, Message, TextPart
 from gateway.contract.pools import ModelState, ServedModel
 from gateway.contract.request import Request
 from workers.engine import EngineError, EngineLost, RefusedInput, Run
@@ -132,7 +124,6 @@ async def test_logprobs_say_that_each_token_is_certain() -> None:
         chat(response_format=JsonObjectFormat()),
         chat(tool_choice="required"),
         CompletionInput(prompt="x", echo=True),
-        SpeechInput(input="x"),
         EmbeddingInput(input="x", dimensions=5000),
     ],
 )

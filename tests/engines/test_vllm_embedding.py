@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def embedder(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Driver]:
-    async with serving(tmp_path_factory.mktemp("models"), "tiny-embed", ["embedding"]) as driver:
+    async with serving(tmp_path_factory.mktemp("models"), "tiny-embed", ["embedding", "rerank"]) as driver:
         yield driver
 
 
@@ -90,3 +90,23 @@ async def test_a_batch_leaves_room_for_others(embedder: Driver) -> None:
 async def test_text_is_not_its_task(embedder: Driver) -> None:
     with pytest.raises(RefusedInput, match="chat"):
         await embedder.chat().text()
+
+
+async def test_a_model_of_embeddings_ranks_by_the_cosine_of_its_vectors(embedder: Driver) -> None:
+    query, documents = "the boy ran to the river", ["9!?;:.,xyz", "the boy ran to the sea", "the boy ran to the river"]
+    attempt = embedder.rerank(query=query, documents=documents)
+    results = (await attempt.ranking()).results
+    assert [index for index, _ in results] == [2, 1, 0]
+    alone = embedder.embed(input=[query, *documents])
+    first, *rest = numbers(await alone.vectors())
+    for index, relevance in results:
+        assert math.isclose(relevance, (1 + cosine(first, rest[index])) / 2, abs_tol=1e-4)
+    assert results[0][1] > 0.9999
+    assert attempt.run.units == alone.run.units
+
+
+async def test_query_and_document_share_one_context(embedder: Driver) -> None:
+    """Each would fit by itself; the most that a ranking can cost counts one context for each pair."""
+    half = "water " * 2500
+    with pytest.raises(RefusedInput, match=r"documents\[1\] have \d+ tokens together, and 4096 are the most"):
+        await embedder.rerank(query=half, documents=["hm", half]).ranking()

@@ -1,7 +1,6 @@
-"""What the engine `vllm` makes of formats, tools and options before vLLM sees them. Needs no vLLM."""
+"""What the engine `vllm` makes of formats and tools before vLLM sees them. Needs no vLLM."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.contract.inputs import ChatInput, JsonSchema, JsonSchemaFormat, ResponseFormat
-from gateway.contract.pools import ServedModel
+from gateway.contract.inputs import ChatInput
+from gateway.contract.inputs.text import JsonSchema, JsonSchemaFormat, ResponseFormat
 from workers.engine import RefusedInput
 from workers.engines.vllm.formats import constraint_of
-from workers.engines.vllm.options import BadModel, options_of, source_of
 from workers.engines.vllm.scanner import CallScanner
 from workers.engines.vllm.tools import plan_tools
 
@@ -139,38 +137,3 @@ def test_a_format_goes_before_calls_that_nobody_forced() -> None:
     plan = plan_tools(given, can_parse=True)
     assert plan.constraint is not None
     assert not plan.parsed
-
-
-def served(**given: Any) -> ServedModel:
-    return msgspec.convert({"name": "m", "tasks": ["chat"]} | given, ServedModel)
-
-
-def test_sources_are_folders_repositories_and_tiny_models(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "config.json").write_text("{}")
-    assert source_of(served(source="mine"), tmp_path).where == str(tmp_path / "mine")
-    assert source_of(served(source=str(tmp_path / "mine")), tmp_path).local
-    remote = source_of(served(source="someone/some-model.v2"), tmp_path)
-    assert (remote.where, remote.local) == ("someone/some-model.v2", False)
-    assert source_of(served(source="tiny:tiny-llama"), tmp_path).tiny == "tiny-llama"
-    for bad in ("", "../secrets", "a/b/c", "-x/y", "https://example.com/x"):
-        with pytest.raises(BadModel, match="neither"):
-            source_of(served(source=bad), tmp_path)
-
-
-def test_options_outside_the_list_are_refused_by_name(tmp_path: Path) -> None:
-    for name in ("trust_remote_code", "hf_overrides", "worker_cls", "max_seqs"):
-        model = served(source="a/b", options={name: 1})
-        with pytest.raises(BadModel, match=name):
-            options_of(model, source_of(model, tmp_path))
-
-
-def test_a_tiny_model_needs_no_options(tmp_path: Path) -> None:
-    model = served(source="tiny:tiny-embed", tasks=["embedding"])
-    options = options_of(model, source_of(model, tmp_path))
-    assert (options.runner, options.convert, options.enforce_eager, options.dtype) == (
-        "pooling",
-        "embed",
-        True,
-        "float32",
-    )

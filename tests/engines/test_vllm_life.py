@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # vLLM and torch warn of themselves
 ]
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 LOADER = """
 import asyncio, signal, sys
 from pathlib import Path
@@ -141,7 +141,11 @@ def is_core(process: psutil.Process) -> bool:
         ({"source": "tiny:tiny-llama", "options": {"max_num_seq": 3}}, "max_num_seq"),
         ({"source": "tiny:tiny-llama", "options": {"trust_remote_code": True}}, "trust_remote_code"),
         ({"source": "tiny:tiny-llama", "options": {"dtype": "int4"}}, "dtype"),
-        ({"source": "tiny:tiny-llama", "tasks": ["chat", "embedding"]}, "embeddings need an engine of their own"),
+        (
+            {"source": "tiny:tiny-llama", "tasks": ["chat", "embedding"]},
+            "embeddings and rankings need an engine of their own",
+        ),
+        ({"source": "tiny:tiny-llama", "options": {"adapter": "mine"}}, "adapters need their base model"),
         ({"source": "tiny:tiny-embed", "options": {"max_model_len": 9_000_000}, "tasks": ["embedding"]}, "9000000"),
     ],
 )
@@ -156,12 +160,3 @@ async def test_a_model_that_cannot_be_served_fails_and_says_why(
     assert says in states[-1].detail
     assert engine.capacity() == 0
     await engine.unload()
-
-
-async def test_a_second_model_of_a_pool_is_refused_by_name(tmp_path: Path) -> None:
-    engine = VllmEngine(tmp_path)
-    states: dict[str, ModelState] = {}
-    models = [ServedModel(name=name, tasks=["chat"], source="tiny:none") for name in ("one", "two")]
-    await engine.load(models, states.__setitem__)
-    assert states["two"].state == "failed"
-    assert "give two a pool of its own" in states["two"].detail

@@ -26,7 +26,7 @@ def vllm_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         with running_now.client() as client:
             states = {row["id"]: row["state"] for row in client.get("/v1/models").json()["data"]}
         assert states["tiny-llama"] in ("loading", "no_worker", "ready")
-        running_now.wait_ready("tiny-llama", "tiny-embed", within_s=LOAD_S)
+        running_now.wait_ready("tiny-llama", "tiny-embed", "tiny-rerank", within_s=LOAD_S)
         yield running_now
 
 
@@ -97,6 +97,35 @@ def test_an_embedding_is_alike_in_both_encodings(client: openai.OpenAI) -> None:
     raw = b64decode(packed["data"][1]["embedding"])
     assert list(struct.unpack(f"<{len(raw) // 4}f", raw)) == pytest.approx(plain.data[1].embedding)
     assert packed["usage"]["charge_nanos"] > 0
+
+
+def test_documents_are_ranked_and_charged_by_the_tokens_of_all_pairs(vllm_system: System) -> None:
+    account, key = vllm_system.account("vllm-ranker", "1")
+    documents = ["the river runs to the sea", "a horse", "the boy ran to the river"]
+    given = {"query": "where does the river run", "documents": documents, "top_n": 2}
+    with vllm_system.client(key) as client:
+        answer = client.post(
+            "/v1/requests", json={"model": "tiny-rerank", "input": given}, headers={"prefer": "wait=60"}
+        )
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        results = told["output"]["results"]
+        assert len({result["index"] for result in results}) == 2
+        assert 1 >= results[0]["relevance_score"] >= results[1]["relevance_score"] >= 0
+        tokens = told["usage"]["input_tokens"]
+        assert 3 * len(given["query"].split()) < tokens < 200
+        assert told["charge_nanos"] == tokens * 20, "0.02 dollars a million"
+
+        refused = client.post("/v1/requests", json={"model": "tiny-rerank", "input": given | {"documents": []}})
+        assert refused.status_code == 400
+        assert "documents" in refused.json()["error"]["message"]
+        long = given | {"documents": ["a", "tree " * 700]}
+        failed = client.post(
+            "/v1/requests", json={"model": "tiny-rerank", "input": long}, headers={"prefer": "wait=60"}
+        )
+    assert 400 <= failed.status_code < 500
+    assert "documents[1]" in failed.json()["error"]["message"]
+    assert vllm_system.balance(account)["held_nanos"] == 0
 
 
 def test_a_caller_that_leaves_stops_the_engine_and_pays_for_what_was_made(vllm_system: System) -> None:

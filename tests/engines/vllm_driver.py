@@ -1,14 +1,14 @@
 """Drives the vLLM engine as a worker does: one run for each request, what it sends kept in a list."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from gateway.contract.events import Frame, TextDelta, TextOutput, VectorOutput
+from gateway.contract.events import Frame, RankingOutput, TextDelta, TextOutput, VectorOutput
 from gateway.contract.ids import new_request_id
 from gateway.contract.inputs import INPUT_TYPES
 from gateway.contract.pools import ModelState, ServedModel
@@ -24,9 +24,18 @@ PATIENCE_S = 60.0
 class Attempt:
     """One request on its way."""
 
-    def __init__(self, engine: VllmEngine, task: Task, *, stream: bool, given: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        engine: VllmEngine,
+        task: Task,
+        *,
+        given: dict[str, Any],
+        stream: bool = False,
+        model: str = "m",
+        account: int = 1,
+    ) -> None:
         self.frames: list[Frame] = []
-        request = Request(new_request_id(), 1, "m", task, b"", 1, stream=stream)
+        request = Request(new_request_id(), account, model, task, b"", 1, stream=stream)
         self.run = Run(
             request, msgspec.convert(given, INPUT_TYPES[task]), 1, lambda _, frame: self.frames.append(frame)
         )
@@ -49,18 +58,31 @@ class Attempt:
         assert isinstance(output, VectorOutput)
         return output
 
+    async def ranking(self) -> RankingOutput:
+        """Wait for a ranking."""
+        output = await asyncio.wait_for(self.task, PATIENCE_S)
+        assert isinstance(output, RankingOutput)
+        return output
+
     async def produced(self, tokens: int) -> None:
         """Wait until so many tokens are counted."""
         async with asyncio.timeout(PATIENCE_S):
             while self.run.units.output_tokens < tokens:
                 await asyncio.sleep(0.002)
 
+    async def read(self, tokens: int) -> None:
+        """Wait until so many tokens of the input are counted."""
+        async with asyncio.timeout(PATIENCE_S):
+            while self.run.units.input_tokens < tokens:
+                await asyncio.sleep(0.002)
+
 
 class Driver:
     """A loaded engine."""
 
-    def __init__(self, engine: VllmEngine) -> None:
+    def __init__(self, engine: VllmEngine, states: dict[str, ModelState]) -> None:
         self.engine = engine
+        self.states = states
 
     def chat(self, *, stream: bool = False, **given: Any) -> Attempt:
         """Start a chat."""
@@ -72,18 +94,29 @@ class Driver:
 
     def embed(self, **given: Any) -> Attempt:
         """Start an embedding."""
-        return Attempt(self.engine, "embedding", stream=False, given=given)
+        return Attempt(self.engine, "embedding", given=given)
+
+    def rerank(self, **given: Any) -> Attempt:
+        """Start a ranking."""
+        return Attempt(self.engine, "rerank", given=given)
+
+    def call(self, model: str, *, account: int = 1, **given: Any) -> Attempt:
+        """Start a chat with one of the names that the engine serves; the likeliest tokens are drawn."""
+        whole = {"messages": HELLO, "temperature": 0, "max_tokens": 20, "ignore_eos": True} | given
+        return Attempt(self.engine, "chat", given=whole, stream=True, model=model, account=account)
 
 
 @asynccontextmanager
-async def serving(models_dir: Path, name: str, tasks: list[Task], **options: Any) -> AsyncIterator[Driver]:
-    """Load a tiny model for the length of a block."""
+async def serving(
+    models_dir: Path, name: str, tasks: list[Task], *, beside: Sequence[ServedModel] = (), **options: Any
+) -> AsyncIterator[Driver]:
+    """Load a tiny model for the length of a block, and what is to be served beside it."""
     engine = VllmEngine(models_dir)
-    states: list[ModelState] = []
+    states: dict[str, list[ModelState]] = {}
     model = ServedModel(name=name, tasks=tasks, source=f"tiny:{name}", options=options)
-    await engine.load([model], lambda _, state: states.append(state))
-    assert [state.state for state in states] == ["loading", "ready"], states
+    await engine.load([model, *beside], lambda name, state: states.setdefault(name, []).append(state))
+    assert [state.state for state in states[name]] == ["loading", "ready"], states
     try:
-        yield Driver(engine)
+        yield Driver(engine, {name: told[-1] for name, told in states.items()})
     finally:
         await engine.unload()

@@ -17,9 +17,10 @@ from gateway.db.session import slow_engine
 from gateway.ledger.accounts import Accounts, NewAccount
 from gateway.ledger.admission import Admission, Opening
 from gateway.ledger.books.verify import Books
+from gateway.ledger.endings import Ending
 from gateway.ledger.keys import Keys, NewKey
 from gateway.ledger.records import Account, Issued
-from gateway.ledger.settlement import Ending, Settlement
+from gateway.ledger.settlement import Settlement
 from gateway.pricing.policy import OutcomePolicy
 from gateway.pricing.price import PriceComponent, PriceVersion
 from gateway.pricing.rate import charge_nanos
@@ -61,6 +62,15 @@ class Scene:
         await scene.sell("painter", REQUEST)
         return scene
 
+    @classmethod
+    async def open_beside(cls, first: "Scene") -> "Scene":
+        """Make another account with a key, for the same models."""
+        scene = cls(first.database_url)
+        scene.account = await scene.accounts.create(NewAccount(name="Grace", balance_nanos=10 * USD))
+        scene.key = await scene.keys.create(NewKey(account_id=scene.account.id, name="prod"))
+        scene.prices = first.prices
+        return scene
+
     async def close(self) -> None:
         """Close all connections."""
         await self.admission.close()
@@ -77,16 +87,23 @@ class Scene:
             "insert into model (name, spec) values ($1, $2) returning id", name, msgspec.json.encode(spec).decode()
         )
         row = await connection.fetchrow(
-            "insert into price_version (model_id, components, valid_from, source) "
-            "values ($1, $2, now(), 'test') returning id, valid_from",
+            "insert into price_version (model_id, components, outcome, valid_from, source) "
+            "values ($1, $2, $3, now(), 'test') returning id, valid_from",
             model_id,
             msgspec.json.encode([{"unit": one.unit, "picos": one.picos} for one in components]).decode(),
+            msgspec.json.encode(msgspec.to_builtins(policy)).decode() if policy else None,
         )
         await connection.close()
-        self.prices[name] = PriceVersion(row["id"], model_id, components, row["valid_from"])
+        self.prices[name] = PriceVersion(row["id"], model_id, components, row["valid_from"], policy or OutcomePolicy())
 
     async def admit(
-        self, model: str = "talker", *, hold_nanos: int = USD // 100, task: Task = "chat", keep: bool = False
+        self,
+        model: str = "talker",
+        *,
+        hold_nanos: int = USD // 100,
+        task: Task = "chat",
+        keep: bool = False,
+        webhook: str | None = None,
     ) -> str:
         """Admit a call; answers its id."""
         request_id = new_request_id()
@@ -106,6 +123,8 @@ class Scene:
                 idempotency_key=request_id if keep else None,
                 body_hash=b"body",
                 payload=b"payload" if keep else None,
+                webhook=webhook,
+                webhook_events=("completed",),
             )
         )
         return request_id
@@ -122,7 +141,7 @@ class Scene:
     ) -> int:
         """End a call as a settler would; answers the charge."""
         measured = units or Units(input_tokens=10, output_tokens=7)
-        charge = charge_nanos(self.prices[model], measured, outcome, OutcomePolicy(), began)
+        charge = charge_nanos(self.prices[model], measured, outcome, self.prices[model].outcome, began)
         ending = Ending(
             id=request_id,
             charge_nanos=charge,
@@ -140,7 +159,8 @@ class Scene:
 
     async def call(self, model: str = "talker", **fields: Any) -> str:
         """Admit and settle a call; answers its id."""
-        request_id = await self.admit(model, task=fields.pop("task", "chat"), keep=fields.pop("keep", False))
+        asked = {name: fields.pop(name) for name in ("task", "keep", "webhook") if name in fields}
+        request_id = await self.admit(model, **asked)
         await self.settle(request_id, model, **fields)
         return request_id
 

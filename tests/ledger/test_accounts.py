@@ -84,6 +84,18 @@ async def test_an_adjustment_takes_back_what_is_there_and_no_more(accounts: Acco
     assert await accounts.show(made.id) == shown
 
 
+async def test_an_account_keeps_media_for_a_time_of_its_own(accounts: Accounts) -> None:
+    made = await accounts.create(NewAccount(name="Ada"))
+    assert made.keep_media_s is None
+    assert (await accounts.set_retention(made.id, 3600)).keep_media_s == 3600
+    assert (await accounts.set_retention(made.id, None)).keep_media_s is None
+    for wrong in (0, -1, 2**40):
+        with pytest.raises(InvalidRequest):
+            await accounts.set_retention(made.id, wrong)
+    with pytest.raises(NotFound):
+        await accounts.set_retention(made.id + 1, 3600)
+
+
 async def test_a_postpaid_account_goes_down_to_its_credit_limit(accounts: Accounts) -> None:
     made = await accounts.create(NewAccount(name="Ada", kind="postpaid", credit_limit_nanos=USD))
     assert (await accounts.adjust(made.id, -USD, reason="moved from another system")).available_nanos == -USD

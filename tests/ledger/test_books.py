@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.blobs.local import LocalBlobs
 from gateway.contract.events import MediaOutput, TextOutput, encode_output
 from gateway.contract.units import Units
 from gateway.ledger.books.figures import BooksReport, Check
@@ -33,7 +34,7 @@ async def some_calls(scene: Scene) -> None:
     """Make one call of each kind that is charged in its own way."""
     await scene.call()
     await scene.call(task="completion", units=Units(input_tokens=3, cached_tokens=1, output_tokens=1))
-    await scene.call(keep=True, output=encode_output(TextOutput([])))
+    await scene.call(keep=True, output=encode_output(TextOutput([])), webhook="https://receiver.example/")
     await scene.call("painter")
     await scene.call(outcome="failed")
     await scene.call("painter", outcome="cancelled", began=True)
@@ -120,10 +121,22 @@ ON_PURPOSE = [
     ),
     ("I8", "update account set held_nanos = held_nanos + 5, available_nanos = available_nanos - 5"),
     ("I8", "update api_key set used_nanos = used_nanos + 1"),
+    (
+        "I8",
+        "insert into spending_limit (owner_kind, owner_id, period, limit_nanos, used_nanos) values (1, 1, 'day', 9, 1)",
+    ),
+    ("I8", "insert into rate_limit (owner_kind, owner_id, what, most, used) values (0, 1, 'concurrent', 9, 1)"),
     ("I8", f"insert into request_payload (id, payload) values ({NOBODY}, '')"),
     ("I9", f"update usage set attempt = 0 where outcome = 0 and {SOME}"),
     ("I9", f"update usage set attempt = 2 where {SOME}"),
     ("I10", f"insert into request_output (id, detail, expires_at) values ({NOBODY}, '', now())"),
+    ("I11", "delete from webhook_event where kind = 2"),
+    ("I11", "update webhook_event set due_at = null, tries = 0, delivered_at = null"),
+    (
+        "I11",
+        "insert into webhook_event (request_id, kind, number, account_id, url, host) "
+        f"values ({NOBODY}, 2, 0, 1, 'https://x', 'x')",
+    ),
     (
         "I12",
         f"{OPEN} values ({NOBODY}, 1, 1, 0, now() + interval '1 min', 1, 1, 0, true, 'fake', 'test')",
@@ -161,16 +174,20 @@ async def test_repeats_are_allowed_as_far_as_faults_explain_them(scene: Scene) -
     assert check_of(report, "Executions").difference == 2
 
 
-async def test_a_changed_outcome_policy_does_not_turn_old_charges_red(scene: Scene) -> None:
-    await scene.call("painter", outcome="cancelled", began=True)
-    new_policy = OutcomePolicy(cancelled="nothing")
+async def test_a_charge_is_held_against_the_policy_of_its_price_version_and_not_of_today(scene: Scene) -> None:
+    await scene.sell("mild", REQUEST, OutcomePolicy(cancelled="full"))
+    await scene.call("mild", outcome="cancelled", began=False)
     await scene.tamper('update model set spec = \'{"outcome": {"cancelled": "nothing"}}\'')
-    assert new_policy.cancelled == "nothing"
-    report = await scene.books.verify()
-    assert report.holds
-    assert "1 by an earlier outcome policy" in check_of(report, "Each charge is").note
-    await scene.tamper("update usage set charge_nanos = charge_nanos - 1")
-    assert "I3" in broken(await scene.books.verify())
+    assert (await scene.books.verify()).holds
+    await scene.tamper('update price_version set outcome = \'{"cancelled": "nothing"}\'')
+    assert broken(await scene.books.verify()) == {"I3"}
+
+
+async def test_versions_of_an_older_release_are_judged_by_the_policy_of_their_model(scene: Scene) -> None:
+    await scene.sell("old", REQUEST, OutcomePolicy(cancelled="full"))
+    await scene.call("old", outcome="cancelled", began=False)
+    await scene.tamper("update price_version set outcome = null")
+    assert (await scene.books.verify()).holds
 
 
 async def test_a_policy_that_charges_in_full_takes_the_hold(scene: Scene) -> None:
@@ -197,7 +214,7 @@ def write(folder: Path, name: str) -> None:
 
 
 async def test_kept_media_are_there_and_of_the_winning_attempt(scene: Scene, tmp_path: Path) -> None:
-    books = Books(scene.engine, blob_dir=tmp_path)
+    books = Books(scene.engine, blobs=LocalBlobs(tmp_path))
     won = await media_call(scene, attempt=2, named_attempt=2)
     write(tmp_path, won)
     write(tmp_path, won.replace("-2.mp3", "-1.mp3"))
@@ -212,7 +229,7 @@ async def test_kept_media_are_there_and_of_the_winning_attempt(scene: Scene, tmp
 async def test_media_of_an_attempt_that_lost_are_found(scene: Scene, tmp_path: Path) -> None:
     name = await media_call(scene, attempt=2, named_attempt=1)
     write(tmp_path, name)
-    report = await Books(scene.engine, blob_dir=tmp_path).verify()
+    report = await Books(scene.engine, blobs=LocalBlobs(tmp_path)).verify()
     assert broken(report) == {"I10"}
     assert check_of(report, "Each kept media").offenders[0] in name
 
@@ -220,7 +237,7 @@ async def test_media_of_an_attempt_that_lost_are_found(scene: Scene, tmp_path: P
 async def test_media_that_stand_in_the_row_need_no_file(scene: Scene, tmp_path: Path) -> None:
     request_id = await scene.admit(keep=True)
     await scene.settle(request_id, output=encode_output(MediaOutput("audio/wav", 3, data=b"wav")))
-    report = await Books(scene.engine, blob_dir=tmp_path).verify()
+    report = await Books(scene.engine, blobs=LocalBlobs(tmp_path)).verify()
     assert report.holds
     assert check_of(report, "Each kept media").left == 1
 

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
 
-from gateway.db.migrate import DatabaseIsNewer, MigrationError, migrations_folder, upgrade
+from gateway.contract.units import UNIT_NAMES
+from gateway.db.migrate import DatabaseIsNewer, MigrationError, alembic_config, migrations_folder, upgrade
 from gateway.db.session import slow_engine
 from gateway.db.tables import METADATA
+from gateway.reports.latency import counts_of
 from tests.conftest import named
 
 
@@ -108,3 +111,27 @@ def test_an_installation_without_migrations_says_so(installed: Path) -> None:
     (installed / "migrations" / "env.py").unlink()
     with pytest.raises(MigrationError, match="not whole"):
         migrations_folder()
+
+
+async def test_latencies_counted_by_an_older_release_are_kept(
+    empty_database_url: str, empty: "asyncpg.Connection[asyncpg.Record]"
+) -> None:
+    def to_the_release_before(connection: Connection) -> None:
+        command.upgrade(alembic_config(connection), "20261121230000")
+
+    engine = slow_engine(empty_database_url)
+    async with engine.begin() as connection:
+        await connection.run_sync(to_the_release_before)
+    await engine.dispose()
+    counts = [0, 3, *[0] * 29, 7]
+    await empty.execute("set session_replication_role = replica")  # a sum without what it is a sum of
+    figures = ("requests", "charge_nanos", "latency_us", "cost_nanos", "uncosted", "gpu_us", *UNIT_NAMES)
+    await empty.execute(
+        "insert into usage_rollup (hour, account_id, api_key_id, model_id, task, outcome, route, latency_counts,"
+        f" {', '.join(figures)})"
+        f" values ('2026-11-20 10:00Z', 1, 1, 1, 0, 0, 'fake', $1, {', '.join('0' * len(figures))})",
+        counts,
+    )
+    await upgrade(empty_database_url)
+    kept = await empty.fetchval("select latencies from usage_rollup")
+    assert list(counts_of(int(kept))) == counts

@@ -11,7 +11,8 @@ import pytest
 from gateway.contract.phases import PHASE_NAMES, Phases
 from gateway.contract.states import OUTCOMES, REASONS
 from gateway.contract.units import UNIT_NAMES, Units
-from gateway.ledger.settlement import Charged, Ending
+from gateway.ledger.endings import Ending
+from gateway.ledger.settlement import Charged
 from tests.ledger.till import HOLD, Till, ended, opened
 
 UNITS = Units(*range(1, 11))

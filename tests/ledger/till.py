@@ -9,7 +9,8 @@ from gateway.contract.ids import new_request_id
 from gateway.contract.phases import Phases
 from gateway.contract.units import Units
 from gateway.ledger.admission import Admission, Opening, Replay
-from gateway.ledger.settlement import Ending, Settlement
+from gateway.ledger.endings import Ending
+from gateway.ledger.settlement import Settlement
 
 HOLD = 1_000
 
@@ -76,7 +77,8 @@ class Till:
     async def admit(self, payer: tuple[int, int], hold: int = HOLD, **fields: Any) -> str | Replay:
         """Admit a request; answers its id, or the Replay."""
         opening = opened(payer, hold, **fields)
-        return await self.admission.admit(opening) or opening.id
+        answer = await self.admission.admit(opening)
+        return answer if isinstance(answer, Replay) else opening.id
 
     async def money(self, account_id: int) -> tuple[int, int, int]:
         """Answer what is available, held and spent."""
@@ -135,7 +137,7 @@ def ended(request_id: str, charge: int = HOLD, **fields: Any) -> Ending:
 _EMPTY = """
 set session_replication_role = replica;
 truncate account, api_key, open_request, request_payload, request_output, idempotency, usage, usage_rollup,
-  ledger_entry;
+  ledger_entry, attempt, request_way;
 set session_replication_role = origin;
 """
 

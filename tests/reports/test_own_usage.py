@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.app import create_app
+from gateway.app.create import create_app
 from gateway.ledger.accounts import NewAccount
 from gateway.ledger.keys import NewKey
 from gateway.settings import Settings
@@ -30,7 +30,7 @@ async def scene(database_url: str) -> AsyncIterator[Scene]:
 @pytest.fixture
 async def client(database_url: str, redis_url: str, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     app = create_app(
-        Settings(database_url=database_url, redis_url=redis_url, admin_key=ADMIN_KEY, blob_dir=tmp_path / "blobs")
+        Settings(database_url=database_url, redis_url=redis_url, admin_key=ADMIN_KEY, blob_url=str(tmp_path / "blobs"))
     )
     async with living(app), httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as made:
         yield made
@@ -121,4 +121,4 @@ async def test_both_reports_and_their_parameters_are_described(client: httpx.Asy
     own = {one["name"] for one in document["paths"]["/v1/usage"]["get"]["parameters"]}
     admin = {one["name"] for one in document["paths"]["/admin/api/usage"]["get"]["parameters"]}
     assert {"from", "to", "group_by", "format"} <= own
-    assert admin - own == {"account", "key"}
+    assert admin - own == {"account", "key", "route"}

@@ -102,6 +102,8 @@ def test_bodies_made_from_our_own_description_meet_no_fault(system: System, desc
     )
     @given(case=operation.as_strategy(), name=st.sampled_from(["fake-chat", "fake-stream", None]))
     def check(case: Any, name: str | None) -> None:
+        if case.media_type != "application/json":
+            return  # forms have tests of their own
         body = case.body if case.body is not NOT_SET else None
         if isinstance(body, dict) and name is not None:
             body = body | {"model": name}

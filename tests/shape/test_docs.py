@@ -37,6 +37,9 @@ def test_every_setting_is_documented_with_its_default(
     heading: str, prefix: str, settings: type[msgspec.Struct]
 ) -> None:
     wanted = {f"{prefix}{field.name.upper()}": default(field) for field in msgspec.structs.fields(settings)}
+    wanted.pop(
+        f"{WORKER_PREFIX}UPSTREAMS", None
+    )  # two variables for each upstream of the catalog, under a heading of their own
     assert rows(REFERENCE / "settings.md", heading) == wanted
 
 

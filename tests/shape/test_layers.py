@@ -24,6 +24,13 @@ def test_a_workers_side_of_the_queue_stays_light() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_settler_needs_no_web_framework() -> None:
+    """It tells of requests in the shapes of all families, and serves none of them."""
+    script = "import sys, gateway.commands.settler\nassert not {'litestar', 'uvicorn', 'alembic'} & set(sys.modules)\n"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_importing_the_contract_loads_nothing_else_of_the_gateway() -> None:
     """Workers of any engine stay light: neither the gateway's packages nor its web framework come along."""
     script = (

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,10 +18,37 @@ OUTERMOST = {
     "gateway/flow/settle.py",  # the settler's loops
     "gateway/flow/sweep.py",
     "gateway/http/endpoint.py",  # a raw route has no framework around it that would answer 500
+    "gateway/http/fal/door.py",
+    "gateway/http/native/quotes.py",
     "gateway/http/native/submit.py",
     "workers/run.py",  # a fault of an engine is the end of its request, not of the worker
 }
-HEAVY = {"vllm", "torch", "transformers", "tokenizers", "safetensors", "workers", "av", "numpy", "espeakng_loader"}
+HEAVY = {
+    "vllm",
+    "torch",
+    "torchao",
+    "transformers",
+    "tokenizers",
+    "safetensors",
+    "workers",
+    "av",
+    "PIL",
+    "obstore",
+    "numpy",
+    "espeakng_loader",
+    "arro3",
+    "typst",
+    "cryptography",
+}
+LATE = {
+    "gateway.admin.site.oidc.provider",  # loads joserfc and cryptography
+    "gateway.admin.site.oidc.routes",
+    "gateway.catalog.parse",  # loads ruamel.yaml
+    "gateway.reports.exports.arrow_file",  # loads arro3
+}
+"""Modules of ours that load what few processes need."""
+NOT_AT_THE_START = {"arro3", "cryptography", "joserfc", "pydantic", "ruamel", "typst"}
+"""30 MB that a gateway does without until a call needs them, and 1 s of CPU."""
 DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.load", "tempfile.mktemp"}
 DANGEROUS_MODULES = {"pickle", "marshal", "shelve", "dill", "telnetlib", "xmlrpc"}
 LEFTOVERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
@@ -77,9 +106,18 @@ def test_nothing_is_imported_inside_functions_but_heavy_engines() -> None:
         for place_, function in functions(*PACKAGES)
         for node in ast.walk(function)
         for name in imported(node)
-        if name.partition(".")[0] not in HEAVY
+        if name.partition(".")[0] not in HEAVY and name not in LATE
     ]
     assert inside == []
+
+
+@pytest.mark.parametrize("command", ["gateway", "settler"])
+def test_a_process_starts_without_what_few_calls_need(command: str) -> None:
+    words = f"import sys; sys.modules['rich'] = None; import gateway.commands.{command}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "gateway" in loaded
+    assert loaded & NOT_AT_THE_START == set()
 
 
 def test_nothing_dangerous_is_called_or_imported() -> None:

@@ -54,7 +54,7 @@ def waiting_callers(system: System) -> int:
 
 def test_connection_json_names_the_system_its_keys_and_its_processes(system: System) -> None:
     told = system.connection()
-    assert set(told) == {"base_url", "admin_key", "api_key", "database_url", "redis_url", "processes"}
+    assert set(told) == {"base_url", "admin_key", "api_key", "database_url", "redis_url", "blob_url", "processes"}
     assert {each["role"] for each in told["processes"]} == {"postgres", "valkey", "gateway", "settler", "worker"}
     assert all(psutil.pid_exists(each["pid"]) for each in told["processes"])
 

@@ -8,8 +8,12 @@ from gateway.contract.pools import EngineName
 from workers.engine import Engine
 
 ENGINES: dict[EngineName, str] = {
+    "diffusers": "workers.engines.diffusers.engine:DiffusersEngine",
     "fake": "workers.engines.fake.engine:FakeEngine",
     "speech": "workers.engines.speech.engine:SpeechEngine",
+    "triton": "workers.engines.triton.engine:TritonEngine",
+    "upstream": "workers.engines.upstream.engine:UpstreamEngine",
+    "workflow": "workers.engines.workflow.engine:WorkflowEngine",
     "vllm": "workers.engines.vllm.engine:VllmEngine",
 }
 """Where the class of each engine lies."""

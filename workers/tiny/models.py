@@ -1,23 +1,13 @@
-"""The tiny models by name, and how their folders are written."""
+"""The tiny models by name, and how their folders come to be; the files of the families are imported when needed."""
 
-import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import msgspec
-import numpy as np
-from safetensors.numpy import save_file
-from tokenizers import Tokenizer
-
-from workers.tiny.tokenizer import build_tokenizer, word_ids, write_tokenizer
-from workers.tiny.vocabulary import BEGIN, END, SPECIAL_TOKENS, TURN
-from workers.tiny.weights import Likely, Shape, output_matrix, transformer
-
-EMBEDDING_SIZES = (16, 32, 64, 128)
-"""The sizes to which an embedding of `tiny-embed` may be cut."""
 
 
 class TinyModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,9 +15,11 @@ class TinyModel(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     description: str
-    shape: Shape
     seed: int
-    embeds: bool = False
+    write: str
+    """The function `module:name` that writes it: takes the folder and this."""
+    complete: str = "config.json"
+    """The file that says by its being there that the folder is complete."""
 
 
 TINY_MODELS: dict[str, TinyModel] = {
@@ -36,21 +28,85 @@ TINY_MODELS: dict[str, TinyModel] = {
         TinyModel(
             name="tiny-llama",
             description="A Llama of two layers whose weights are random: it answers in random words.",
-            shape=Shape(),
             seed=1,
+            write="workers.tiny.llama:write_causal",
         ),
         TinyModel(
             name="tiny-llama-slow",
             description="A Llama of 64 thin layers whose weights are random: slow on purpose, for tests.",
-            shape=Shape(layers=64, hidden=64, intermediate=64, heads=2, kv_heads=1),
             seed=2,
+            write="workers.tiny.llama:write_slow",
         ),
         TinyModel(
             name="tiny-embed",
             description="A Llama of two layers whose weights are random: it gives embeddings that mean nothing.",
-            shape=Shape(),
             seed=3,
-            embeds=True,
+            write="workers.tiny.llama:write_embedding",
+        ),
+        TinyModel(
+            name="tiny-sd",
+            description="A Stable Diffusion whose weights are random: pictures of nothing, from text or pictures.",
+            seed=10,
+            write="workers.tiny.diffusers_images:write_stable_diffusion",
+            complete="model_index.json",
+        ),
+        TinyModel(
+            name="tiny-pix2pix",
+            description="An InstructPix2Pix whose weights are random: it changes pictures, into nothing.",
+            seed=11,
+            write="workers.tiny.diffusers_images:write_pix2pix",
+            complete="model_index.json",
+        ),
+        TinyModel(
+            name="tiny-upscale",
+            description="An upscaler by four whose weights are random: larger pictures of nothing.",
+            seed=12,
+            write="workers.tiny.diffusers_images:write_upscaler",
+            complete="model_index.json",
+        ),
+        TinyModel(
+            name="tiny-wan",
+            description="A Wan whose weights are random: videos of nothing, from text.",
+            seed=13,
+            write="workers.tiny.diffusers_videos:write_wan",
+            complete="model_index.json",
+        ),
+        TinyModel(
+            name="tiny-ltx",
+            description="An LTX whose weights are random: videos of nothing, from text or a first picture.",
+            seed=14,
+            write="workers.tiny.diffusers_videos:write_ltx",
+            complete="model_index.json",
+        ),
+        TinyModel(
+            name="tiny-rerank",
+            description="A BERT of two layers whose weights are random: it orders documents without a reason.",
+            seed=4,
+            write="workers.tiny.bert:write_reranker",
+        ),
+        TinyModel(
+            name="tiny-vits",
+            description="A VITS whose weights are random: it hums and hisses for as long as its text would take.",
+            seed=20,
+            write="workers.tiny.vits:write_vits",
+        ),
+        TinyModel(
+            name="tiny-speecht5",
+            description="A SpeechT5 with vocoder and model of speakers, of random weights: no words, but voices.",
+            seed=21,
+            write="workers.tiny.speecht5:write_speecht5",
+        ),
+        TinyModel(
+            name="tiny-musicgen",
+            description="A MusicGen whose weights are random: noise of exactly the length that is asked for.",
+            seed=22,
+            write="workers.tiny.musicgen:write_musicgen",
+        ),
+        TinyModel(
+            name="tiny-whisper",
+            description="A Whisper whose weights are random: it hears random words, at random times.",
+            seed=23,
+            write="workers.tiny.whisper:write_whisper",
         ),
     )
 }
@@ -75,7 +131,7 @@ def make_tiny(folder: Path, names: Sequence[str] = ()) -> list[tuple[Path, bool]
 
 def _make(folder: Path, model: TinyModel) -> tuple[Path, bool]:
     target = folder / model.name
-    if (target / "config.json").exists():
+    if (target / model.complete).exists():
         return target, False
     draft = Path(tempfile.mkdtemp(prefix=f".{model.name}-", dir=folder))
     try:
@@ -84,7 +140,7 @@ def _make(folder: Path, model: TinyModel) -> tuple[Path, bool]:
         try:
             draft.rename(target)
         except OSError:
-            if not (target / "config.json").exists():  # not another process that was faster
+            if not (target / model.complete).exists():  # not another process that was faster
                 raise
             return target, False
     finally:
@@ -93,85 +149,10 @@ def _make(folder: Path, model: TinyModel) -> tuple[Path, bool]:
 
 
 def _write(folder: Path, model: TinyModel) -> None:
-    tokenizer = build_tokenizer()
-    write_tokenizer(tokenizer, folder, model.shape.context_tokens)
-    write = _write_embedding if model.embeds else _write_causal
-    write(folder, model, tokenizer)
+    module, _, name = model.write.partition(":")
+    cast(Callable[[Path, TinyModel], None], getattr(import_module(module), name))(folder, model)
     (folder / "README.md").write_text(
         f"# {model.name}\n\n{model.description}\n\n"
         "Its weights are random numbers, drawn by code from a fixed seed. It knows nothing, and exists so that the\n"
         "serving engines can be run and tested without any download.\n"
     )
-
-
-def _write_causal(folder: Path, model: TinyModel, tokenizer: Tokenizer) -> None:
-    size = tokenizer.get_vocab_size()
-    random = np.random.default_rng(model.seed)
-    tensors = {f"model.{name}": tensor for name, tensor in transformer(model.shape, size, random).items()}
-    ids = _special_ids()
-    never = [each for token, each in ids.items() if token != END]
-    likely = Likely(words=word_ids(tokenizer), end=ids[END], never=never)
-    tensors["lm_head.weight"] = output_matrix(model.shape, size, likely, random)
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    config = _config(model, size) | {"architectures": ["LlamaForCausalLM"]}
-    _write_json(folder / "config.json", config)
-    generation = {"eos_token_id": ids[END], "pad_token_id": ids[BEGIN], "do_sample": True}
-    _write_json(folder / "generation_config.json", generation)
-
-
-def _write_embedding(folder: Path, model: TinyModel, tokenizer: Tokenizer) -> None:
-    size = tokenizer.get_vocab_size()
-    tensors = transformer(model.shape, size, np.random.default_rng(model.seed))
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    config = _config(model, size) | {
-        "architectures": ["LlamaModel"],
-        "matryoshka_dimensions": list(EMBEDDING_SIZES),
-    }
-    _write_json(folder / "config.json", config)
-    # The layout of sentence-transformers, from which vLLM takes the pooling.
-    modules = [("0", "", "Transformer"), ("1", "1_Pooling", "Pooling"), ("2", "2_Normalize", "Normalize")]
-    _write_json(
-        folder / "modules.json",
-        [
-            {"idx": int(index), "name": index, "path": path, "type": f"sentence_transformers.models.{kind}"}
-            for index, path, kind in modules
-        ],
-    )
-    (folder / "1_Pooling").mkdir()
-    pooling = {"word_embedding_dimension": model.shape.hidden, "pooling_mode_mean_tokens": True}
-    _write_json(folder / "1_Pooling" / "config.json", pooling)
-
-
-def _config(model: TinyModel, vocabulary: int) -> dict[str, Any]:
-    shape = model.shape
-    ids = _special_ids()
-    return {
-        "model_type": "llama",
-        "description": model.description,
-        "weights": "random",
-        "vocab_size": vocabulary,
-        "hidden_size": shape.hidden,
-        "intermediate_size": shape.intermediate,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": shape.kv_heads,
-        "head_dim": shape.head,
-        "hidden_act": "silu",
-        "max_position_embeddings": shape.context_tokens,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 10000.0,
-        "tie_word_embeddings": False,
-        "torch_dtype": "float32",
-        "bos_token_id": ids[TURN],
-        "eos_token_id": ids[END],
-        "pad_token_id": ids[BEGIN],
-    }
-
-
-def _special_ids() -> dict[str, int]:
-    """Give the ids of the special tokens: training puts them first, in their order."""
-    return {token: index for index, token in enumerate(SPECIAL_TOKENS)}
-
-
-def _write_json(path: Path, value: object) -> None:
-    path.write_text(json.dumps(value, indent=2) + "\n")

@@ -75,8 +75,8 @@ def word_ids(tokenizer: Tokenizer) -> list[int]:
     return [each for each in ids if each is not None]
 
 
-def write_tokenizer(tokenizer: Tokenizer, folder: Path, context_tokens: int) -> None:
-    """Write what transformers reads: `tokenizer.json`, its configuration, and the chat template."""
+def write_tokenizer(tokenizer: Tokenizer, folder: Path, context_tokens: int, **more: Any) -> None:
+    """Write what transformers reads: `tokenizer.json`, its configuration (`more` of it), and the chat template."""
     tokenizer.save(str(folder / "tokenizer.json"))
     config: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -87,5 +87,6 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, context_tokens: int) -> 
         "clean_up_tokenization_spaces": False,
         "add_bos_token": False,
         "chat_template": CHAT_TEMPLATE,
+        **more,
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")

@@ -5,7 +5,9 @@
 -- Answers one row: `revision`, `now`, and the rest as JSON, null where nothing has changed since `revision` and `next_at`.
 --   models  [{id, name, spec, withdrawn}] by id
 --   pools   [{name, spec}]
---   prices  [{id, model_id, components, valid_from, in_force}]; `valid_from` in Unix microseconds
+--   upstreams  [{name, spec}]
+--   prices  [{id, model_id, components, outcome, minimum_nanos, price_list_id, valid_from, in_force}]; `valid_from` in Unix microseconds;
+--           `outcome` is that of the model where an older release wrote the version. One that was cancelled is never in force.
 select
   r.catalog as revision,
   now() as now,
@@ -18,17 +20,25 @@ select
     select coalesce(json_agg(json_build_object('name', p.name, 'spec', p.spec) order by p.name), '[]') from pool p
   ) end as pools,
   case when changed then (
+    select coalesce(json_agg(json_build_object('name', u.name, 'spec', u.spec) order by u.name), '[]') from upstream u
+  ) end as upstreams,
+  case when changed then (
     select coalesce(json_agg(json_build_object(
-      'id', v.id, 'model_id', v.model_id, 'components', v.components,
+      'id', v.id, 'model_id', v.model_id, 'components', v.components, 'outcome', coalesce(v.outcome, m.spec -> 'outcome'),
+      'minimum_nanos', v.minimum_nanos, 'price_list_id', v.price_list_id,
       'valid_from', (extract(epoch from v.valid_from) * 1000000)::bigint,
-      'in_force', v.valid_from <= now() and coalesce(v.until > now(), true)) order by v.id), '[]')
+      'in_force', not v.cancelled and v.valid_from <= now() and coalesce(v.until > now(), true)) order by v.id), '[]')
     from (
-      select id, model_id, components, valid_from,
-        lead(valid_from) over (partition by model_id order by valid_from, id) as until
-      from price_version
-    ) v
+      select p.id, p.model_id, p.components, p.outcome, p.minimum_nanos, p.price_list_id, p.valid_from, c.cancelled_at is not null as cancelled,
+        coalesce(c.cancelled_at, lead(p.valid_from) over (
+          partition by p.model_id, p.price_list_id, c.cancelled_at is not null order by p.valid_from, p.id)) as until
+      from price_version p left join price_cancellation c on c.price_version_id = p.id
+    ) v join model m on m.id = v.model_id
     where v.until is null or v.until > now() - make_interval(secs => :keep_s)
   ) end as prices,
-  case when changed then (select min(valid_from) from price_version where valid_from > now()) end as next_at
+  case when changed then (
+    select min(valid_from) from price_version p
+    where valid_from > now() and not exists (select from price_cancellation c where c.price_version_id = p.id)
+  ) end as next_at
 from revision r
 cross join lateral (select r.catalog <> :revision or coalesce(now() >= cast(:next_at as timestamptz), false) as changed) c

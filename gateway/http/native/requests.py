@@ -1,26 +1,30 @@
 """`/v1/requests/{id}`: how a request stands, its events, its output, and stopping it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Controller, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.di import NamedDependency
-from litestar.params import PathParameter
-from litestar.response import File, ServerSentEvent, ServerSentEventMessage
+from litestar.params import PathParameter, QueryParameter
+from litestar.response import ServerSentEvent, ServerSentEventMessage
 
-from gateway.blobs.local import LocalBlobs
-from gateway.contract.events import AudioDelta, Ended, Event, MediaOutput, Progress, Started, TextDelta
+from gateway.blobs.store import BlobStore
+from gateway.contract.events import AudioDelta, Ended, Event, Progress, Started, TextDelta, media_of
 from gateway.errors import InvalidRequest, NotFound
 from gateway.flow.watch import Watch
+from gateway.http.blobs import blob_answer
 from gateway.http.native.views import request_view
 from gateway.http.raw import read_head
+from gateway.media.addresses import Addresses
 from gateway.queues.port import EventsLost
 
 _ENTRY_MOST_CHARS = 40
 
 RequestId = Annotated[str, PathParameter(description="`req_` and 32 hexadecimal digits")]
+Index = Annotated[int, QueryParameter(ge=0, le=99, description="Which of its files, from 0")]
 
 
 def secret_of(request: Request[Any, Any, State]) -> str:
@@ -36,38 +40,53 @@ class RequestsController(Controller):
 
     @get(summary="How a request stands, and once it has ended, its output and charge")
     async def show(
-        self, request: Request[Any, Any, State], request_id: RequestId, watch: NamedDependency[Watch]
+        self,
+        request: Request[Any, Any, State],
+        request_id: RequestId,
+        watch: NamedDependency[Watch],
+        addresses: NamedDependency[Addresses],
     ) -> Response[dict[str, Any]]:
         """Show one request, open or ended."""
         view = await watch.view_for(secret_of(request), request_id)
-        return Response(request_view(view), headers={"x-request-id": request_id, "cache-control": "no-store"})
+        return Response(
+            request_view(view, addresses), headers={"x-request-id": request_id, "cache-control": "no-store"}
+        )
 
     @post("/cancel", status_code=200, summary="Stop a request; what was produced is charged as its model declares")
     async def cancel(
-        self, request: Request[Any, Any, State], request_id: RequestId, watch: NamedDependency[Watch]
+        self,
+        request: Request[Any, Any, State],
+        request_id: RequestId,
+        watch: NamedDependency[Watch],
+        addresses: NamedDependency[Addresses],
     ) -> Response[dict[str, Any]]:
         """Stop one request. One that has ended stays as it is."""
         view = await watch.cancel(secret_of(request), request_id)
-        return Response(request_view(view), headers={"x-request-id": request_id})
+        return Response(request_view(view, addresses), headers={"x-request-id": request_id})
 
-    @get("/output", summary="The media file that a request made")
+    @get("/output", summary="The media file that a request made, or one of several")
     async def output(
         self,
         request: Request[Any, Any, State],
         request_id: RequestId,
         watch: NamedDependency[Watch],
-        blobs: NamedDependency[LocalBlobs],
-    ) -> File:
-        """Give the file of a finished request."""
+        blobs: NamedDependency[BlobStore],
+        index: Index = 0,
+    ) -> Response[Any]:
+        """Give a file of a finished request, or a part of it."""
         view = await watch.view_for(secret_of(request), request_id)
-        if not isinstance(view.output, MediaOutput):
-            raise NotFound("This request has no media output.")
-        path = blobs.path(view.output.blob)
-        return File(path, filename=path.name, media_type=view.output.media_type, content_disposition_type="inline")
+        items = media_of(view.output)
+        if index >= len(items) or not items[index].blob:
+            raise NotFound("This request has no media output of this number.", param="index")
+        return await blob_answer(request, blobs, items[index].blob, items[index].media_type)
 
     @get("/events", summary="What happens to a request, as server-sent events; resumed with Last-Event-ID")
     async def events(
-        self, request: Request[Any, Any, State], request_id: RequestId, watch: NamedDependency[Watch]
+        self,
+        request: Request[Any, Any, State],
+        request_id: RequestId,
+        watch: NamedDependency[Watch],
+        addresses: NamedDependency[Addresses],
     ) -> ServerSentEvent:
         """Stream the events of a request that keeps them, from the one after `Last-Event-ID`."""
         after = request.headers.get("last-event-id", "")
@@ -75,11 +94,12 @@ class RequestsController(Controller):
             raise InvalidRequest("Last-Event-ID is not one that this server gave.", param="Last-Event-ID")
         secret = secret_of(request)
         kept = await watch.events(secret, request_id, after)
-        return ServerSentEvent(_messages(kept, watch, secret, request_id), headers={"cache-control": "no-store"})
+        final = partial(_final, watch, secret, request_id, addresses)
+        return ServerSentEvent(_messages(kept, final), headers={"cache-control": "no-store"})
 
 
 async def _messages(
-    kept: AsyncIterator[tuple[str, Event]], watch: Watch, secret: str, request_id: str
+    kept: AsyncIterator[tuple[str, Event]], final: Callable[[], Awaitable[dict[str, Any]]]
 ) -> AsyncIterator[ServerSentEventMessage]:
     try:
         async for entry, event in kept:
@@ -92,8 +112,11 @@ async def _messages(
             data='{"message":"Some events are no longer kept; read the request itself."}', event="lost"
         )
         return
-    final = await watch.settled_view(secret, request_id)
-    yield ServerSentEventMessage(data=msgspec.json.encode(request_view(final)).decode(), event="done")
+    yield ServerSentEventMessage(data=msgspec.json.encode(await final()).decode(), event="done")
+
+
+async def _final(watch: Watch, secret: str, request_id: str, addresses: Addresses) -> dict[str, Any]:
+    return request_view(await watch.settled_view(secret, request_id), addresses)
 
 
 def _told(event: Event) -> tuple[str, dict[str, Any]]:

@@ -14,9 +14,11 @@ from gateway.http.endpoint import Desk
 from gateway.http.errors import native_body, told
 from gateway.http.native.bodies import SubmitBody
 from gateway.http.native.views import accepted_view, answer_view, request_view
-from gateway.http.openai.parse import max_price_nanos
 from gateway.http.raw import Head, body_hash, decode, read_body, read_head, send_bytes, send_error, send_json
+from gateway.http.wishes import limit_nanos, wish_from
 from gateway.ledger.admission import Replay
+from gateway.net.addresses import UrlNotAllowed
+from gateway.net.client import check_url
 
 _DECODER = msgspec.json.Decoder(SubmitBody)
 _WAIT = re.compile(r"(?:^|[,;\s])wait(?:\s*=\s*(\d{1,6}))?(?:$|[,;\s])")
@@ -41,6 +43,7 @@ class SubmitEndpoint:
         self._way = desk.way
         self._watch = desk.watch
         self._metrics = desk.metrics
+        self._addresses = desk.addresses
         self._most_bytes = desk.most_bytes
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,20 +80,29 @@ class SubmitEndpoint:
             return
         self._metrics.answered(answer.model, answer.total_us, answer.charge_nanos)
         headers = [*answer_headers(answer), (b"preference-applied", b"wait=%d" % patience_s)]
-        await send_json(send, 200, headers, answer_view(answer))
+        await send_json(send, 200, headers, answer_view(answer, self._addresses))
 
     async def _accepted(self, send: Send, placed: Placed) -> None:
         view = await self._watch.accepted(placed)
-        await send_json(send, 202, _accepted_headers(view.id), accepted_view(view))
+        await send_json(send, 202, accepted_headers(view.id), accepted_view(view))
 
     async def _replay(self, send: Send, call: Call, replay: Replay) -> None:
         view = await self._watch.view_for(call.secret, replay.request_id)
         status = 202 if view.finished_us is None else 200
-        await send_json(send, status, _accepted_headers(view.id), request_view(view))
+        await send_json(send, status, accepted_headers(view.id), request_view(view, self._addresses))
 
 
-def _accepted_headers(request_id: str) -> list[tuple[bytes, bytes]]:
+def accepted_headers(request_id: str) -> list[tuple[bytes, bytes]]:
+    """Give the headers of a 202: the request, and where it can be read."""
     return [(b"x-request-id", request_id.encode()), (b"location", f"/v1/requests/{request_id}".encode())]
+
+
+def _address(text: str) -> str:
+    """Read the address of a webhook in its plain form; where it leads is looked at once the caller is known."""
+    try:
+        return str(check_url(text))
+    except UrlNotAllowed:
+        raise UrlNotAllowed("webhook") from None
 
 
 def _call(head: Head, scope: Scope, raw: bytes, patience_s: int) -> Call:
@@ -104,8 +116,12 @@ def _call(head: Head, scope: Scope, raw: bytes, patience_s: int) -> Call:
         keep=True,
         idempotency_key=head.idempotency_key,
         body_hash=body_hash(head, scope, raw),
-        max_price_nanos=max_price_nanos(body.max_price),
+        wish=wish_from(body),
+        max_price_nanos=limit_nanos(body),
+        quote=body.quote,
         deadline_s=body.deadline_s,
         priority=body.priority,
         metadata=body.metadata or {},
+        webhook=_address(body.webhook) if body.webhook else "",
+        webhook_events=body.webhook_events if body.webhook else (),
     )

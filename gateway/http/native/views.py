@@ -1,19 +1,20 @@
 """How the native family shows a request and its output."""
 
-import struct
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from gateway.contract.events import MediaOutput, Output, TextOutput, VectorOutput
-from gateway.contract.phases import Phases
-from gateway.contract.units import Units
+from gateway.contract.events import media_of
+from gateway.flow.call import CHOICE_NOTE
 from gateway.flow.respond import Answer, failure
-from gateway.flow.watch import View
+from gateway.flow.view import View
 from gateway.http.answers import money_fields
-from gateway.http.openai.chat import chat_logprobs
+from gateway.http.native.attempts import attempts_of, counted, phases_ms
+from gateway.http.native.output_views import output_view
+from gateway.media.addresses import Addresses
 from gateway.money import usd_text
+from gateway.routing.estimate import Eta
 
 
 def urls(request_id: str, media: bool = False) -> dict[str, str]:
@@ -29,42 +30,16 @@ def _instant(unix_us: int | None) -> str | None:
     )
 
 
-def _units(units: Units) -> dict[str, int]:
-    told = msgspec.structs.asdict(units)
-    return {name: value for name, value in told.items() if value}
+def choice_of(note: str) -> msgspec.Raw | None:
+    """Give what `auto` chose and why, as it was noted; None where the caller named the model."""
+    return msgspec.Raw(note.encode()) if note else None
 
 
-def _phases(phases: Phases) -> dict[str, int]:
-    return msgspec.structs.asdict(phases)
-
-
-def output_view(output: Output | None, request_id: str) -> dict[str, Any] | None:
-    """Show an output: choices, vectors, or where the media file lies."""
-    if isinstance(output, TextOutput):
-        return {
-            "choices": [
-                {
-                    "index": index,
-                    "text": choice.text,
-                    "finish_reason": choice.finish_reason,
-                    "reasoning": choice.reasoning,
-                    "tool_calls": [
-                        {"id": call.id, "name": call.name, "arguments": call.arguments} for call in choice.tool_calls
-                    ]
-                    if choice.tool_calls
-                    else None,
-                    "logprobs": chat_logprobs(choice.logprobs)["content"] if choice.logprobs is not None else None,
-                }
-                for index, choice in enumerate(output.choices)
-            ]
-        }
-    if isinstance(output, VectorOutput):
-        unpacked = [list(struct.unpack(f"<{output.dimensions}f", vector)) for vector in output.vectors]
-        return {"dimensions": output.dimensions, "embeddings": unpacked}
-    if isinstance(output, MediaOutput):
-        url = urls(request_id, media=True)["output"]
-        return {"media": [{"url": url, "media_type": output.media_type, "size_bytes": output.size_bytes}]}
-    return None
+def eta_view(eta: Eta | None) -> dict[str, dict[str, float]] | None:
+    """Show when a request will start and finish, in seconds from now; None where nobody can say."""
+    if eta is None:
+        return None
+    return {"start": msgspec.to_builtins(eta.start), "finish": msgspec.to_builtins(eta.finish)}
 
 
 def accepted_view(view: View) -> dict[str, Any]:
@@ -73,37 +48,41 @@ def accepted_view(view: View) -> dict[str, Any]:
         "id": view.id,
         "status": view.status,
         "model": view.model,
+        "choice": choice_of(view.notes.get(CHOICE_NOTE, "")),
         "position": view.position,
-        "eta": view.eta_s,
+        "eta": eta_view(view.eta),
         "hold_nanos": view.hold_nanos,
         "price_version": view.price_version,
         "urls": urls(view.id),
     }
 
 
-def answer_view(answer: Answer) -> dict[str, Any]:
+def answer_view(answer: Answer, addresses: Addresses) -> dict[str, Any]:
     """Show a request whose caller waited for it."""
     return {
         "id": answer.id,
         "status": answer.outcome,
         "model": answer.model,
-        "output": output_view(answer.output, answer.id),
-        "usage": _units(answer.units) | money_fields(answer),
+        "choice": choice_of(answer.choice),
+        "output": output_view(answer.output, addresses),
+        "usage": counted(answer.units) | money_fields(answer),
         "charge_nanos": answer.charge_nanos,
         "hold_nanos": answer.hold_nanos,
         "price_version": answer.price_version,
-        "phases_us": _phases(answer.phases),
+        "phases_ms": phases_ms(answer.phases),
+        "total_ms": answer.total_us / 1000,
         "attempt": answer.attempt,
-        "urls": urls(answer.id, isinstance(answer.output, MediaOutput)),
+        "urls": urls(answer.id, bool(media_of(answer.output))),
     }
 
 
-def request_view(view: View) -> dict[str, Any]:
+def request_view(view: View, addresses: Addresses) -> dict[str, Any]:
     """Show a request as it stands, open or ended."""
     shown: dict[str, Any] = {
         "id": view.id,
         "status": view.status,
         "model": view.model,
+        "choice": choice_of(view.notes.get(CHOICE_NOTE, "")),
         "task": view.task,
         "created_at": _instant(view.created_us),
         "deadline_at": _instant(view.deadline_us),
@@ -111,10 +90,15 @@ def request_view(view: View) -> dict[str, Any]:
         "hold_nanos": view.hold_nanos,
         "price_version": view.price_version,
         "metadata": view.metadata,
-        "urls": urls(view.id, isinstance(view.output, MediaOutput)),
+        "urls": urls(view.id, bool(media_of(view.output))),
     }
     if view.finished_us is None:
-        return shown | {"position": view.position, "eta": view.eta_s, "attempt": view.attempt}
+        return shown | {
+            "position": view.position,
+            "eta": eta_view(view.eta),
+            "attempt": view.attempt,
+            "progress": view.progress,
+        }
     error = None
     if view.status != "succeeded" and view.reason is not None:
         told = failure(view.id, view.reason, view.detail)
@@ -124,8 +108,11 @@ def request_view(view: View) -> dict[str, Any]:
         "attempt": view.attempt,
         "charge_nanos": view.charge_nanos,
         "cost": msgspec.Raw(usd_text(view.charge_nanos).encode()),
-        "usage": _units(view.units),
-        "phases_us": _phases(view.phases),
-        "output": output_view(view.output, view.id),
+        "usage": counted(view.units),
+        "phases_ms": phases_ms(view.phases),
+        "total_ms": (view.finished_us - view.created_us) / 1000,
+        "attempts": attempts_of(view),
+        "lost_attempts": max(view.attempt - 1, 0),
+        "output": output_view(view.output, addresses),
         "error": error,
     }

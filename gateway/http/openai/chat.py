@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from litestar.types import Scope
 
-from gateway.contract.events import Choice, TextDelta, TextOutput, TokenLogprob, ToolCallDelta
+from gateway.contract.events import Choice, TextDelta, TextOutput, ToolCallDelta
 from gateway.contract.inputs import ChatInput
 from gateway.errors import FaregateError
 from gateway.flow.call import Call
@@ -15,10 +15,12 @@ from gateway.http.answers import answer_headers
 from gateway.http.endpoint import Deltas
 from gateway.http.errors import Headers, openai_body
 from gateway.http.openai.bodies import ChatBody, input_of
+from gateway.http.openai.extra import decode_open
+from gateway.http.openai.logprobs import chat_logprobs
 from gateway.http.openai.parse import Received, call_of
 from gateway.http.openai.stream import TextWriter
 from gateway.http.openai.usage import text_usage
-from gateway.http.raw import Head, decode
+from gateway.http.raw import Head
 
 _DECODER = msgspec.json.Decoder(ChatBody)
 _encode = msgspec.json.encode
@@ -31,7 +33,7 @@ class ChatFamily:
 
     def read(self, head: Head, scope: Scope, body: bytes) -> tuple[Call, "ChatShape"]:
         """Parse a call."""
-        chat = decode(_DECODER, body)
+        chat = decode_open(_DECODER, body)
         stream = bool(chat.stream)
         call = call_of(Received(head, scope, body), chat, "chat", input_of(chat, ChatInput), stream=stream)
         return call, ChatShape(stream, bool(chat.stream_options and chat.stream_options.include_usage))
@@ -125,18 +127,3 @@ def _choice(index: int, choice: Choice) -> dict[str, Any]:
         ]
     logprobs = chat_logprobs(choice.logprobs) if choice.logprobs is not None else None
     return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": choice.finish_reason}
-
-
-def chat_logprobs(tokens: list[TokenLogprob]) -> dict[str, Any]:
-    """Write log-probabilities as chat answers do."""
-    return {
-        "content": [
-            {**_token(entry.token, entry.logprob), "top_logprobs": [_token(text, value) for text, value in entry.top]}
-            for entry in tokens
-        ],
-        "refusal": None,
-    }
-
-
-def _token(text: str, logprob: float) -> dict[str, Any]:
-    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from litestar.types import Scope
 
-from gateway.contract.events import Choice, TextDelta, TextOutput, TokenLogprob
+from gateway.contract.events import Choice, TextDelta, TextOutput
 from gateway.contract.inputs import CompletionInput
 from gateway.errors import FaregateError
 from gateway.flow.call import Call
@@ -15,10 +15,12 @@ from gateway.http.answers import answer_headers
 from gateway.http.endpoint import Deltas
 from gateway.http.errors import Headers, openai_body
 from gateway.http.openai.bodies import CompletionBody, input_of
+from gateway.http.openai.extra import decode_open
+from gateway.http.openai.logprobs import completion_logprobs
 from gateway.http.openai.parse import Received, call_of
 from gateway.http.openai.stream import TextWriter
 from gateway.http.openai.usage import text_usage
-from gateway.http.raw import Head, decode
+from gateway.http.raw import Head
 
 _DECODER = msgspec.json.Decoder(CompletionBody)
 _encode = msgspec.json.encode
@@ -31,7 +33,7 @@ class CompletionFamily:
 
     def read(self, head: Head, scope: Scope, body: bytes) -> tuple[Call, "CompletionShape"]:
         """Parse a call."""
-        asked = decode(_DECODER, body)
+        asked = decode_open(_DECODER, body)
         stream = bool(asked.stream)
         value = input_of(asked, CompletionInput)
         call = call_of(Received(head, scope, body), asked, "completion", value, stream=stream)
@@ -88,17 +90,3 @@ class CompletionWriter(TextWriter):
 def _choice(index: int, choice: Choice) -> dict[str, Any]:
     logprobs = completion_logprobs(choice.logprobs) if choice.logprobs is not None else None
     return {"index": index, "text": choice.text, "logprobs": logprobs, "finish_reason": choice.finish_reason}
-
-
-def completion_logprobs(tokens: list[TokenLogprob]) -> dict[str, Any]:
-    """Write log-probabilities as completion answers do: parallel lists, offsets in characters."""
-    offsets, at = [], 0
-    for entry in tokens:
-        offsets.append(at)
-        at += len(entry.token)
-    return {
-        "tokens": [entry.token for entry in tokens],
-        "token_logprobs": [entry.logprob for entry in tokens],
-        "top_logprobs": [dict(entry.top) for entry in tokens],
-        "text_offset": offsets,
-    }

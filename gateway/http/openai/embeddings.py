@@ -17,8 +17,9 @@ from gateway.http.answers import answer_headers, money_fields
 from gateway.http.endpoint import Writer
 from gateway.http.errors import Headers, openai_body
 from gateway.http.openai.bodies import EmbeddingBody, input_of
+from gateway.http.openai.extra import decode_open
 from gateway.http.openai.parse import Received, call_of
-from gateway.http.raw import Head, decode
+from gateway.http.raw import Head
 
 _DECODER = msgspec.json.Decoder(EmbeddingBody)
 
@@ -30,7 +31,7 @@ class EmbeddingFamily:
 
     def read(self, head: Head, scope: Scope, body: bytes) -> tuple[Call, "EmbeddingShape"]:
         """Parse a call."""
-        asked = decode(_DECODER, body)
+        asked = decode_open(_DECODER, body)
         value = input_of(asked, EmbeddingInput)
         call = call_of(Received(head, scope, body), asked, "embedding", value, stream=False)
         return call, EmbeddingShape(asked.encoding_format == "base64")

@@ -7,20 +7,10 @@ from litestar.types import Scope
 
 from gateway.contract.inputs import Input
 from gateway.contract.tasks import Task
-from gateway.errors import InvalidRequest
-from gateway.flow.call import Call
+from gateway.flow.call import Call, Mode
+from gateway.http.openai.offers import Offers
 from gateway.http.raw import Head, body_hash
-from gateway.money import parse_usd
-
-
-def max_price_nanos(usd: str | float | None) -> int | None:
-    """Read a caller's `max_price` in US dollars, as a decimal string or a number. Raises InvalidRequest."""
-    if usd is None:
-        return None
-    try:
-        return parse_usd(str(usd))
-    except ValueError as error:
-        raise InvalidRequest(f"max_price: {error}", param="max_price") from None
+from gateway.http.wishes import limit_nanos, wish_of
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -43,7 +33,15 @@ def call_of(received: Received, body: Any, task: Task, value: Input, *, stream: 
         keep=bool(getattr(body, "store", False)),
         idempotency_key=head.idempotency_key,
         body_hash=body_hash(head, scope, raw),
-        max_price_nanos=max_price_nanos(body.max_price),
+        wish=wish_of(body),
+        max_price_nanos=limit_nanos(body),
         priority=body.priority,
         metadata=getattr(body, "metadata", None) or {},
     )
+
+
+def media_call(received: Received, body: Any, offers: Offers, mode: Mode) -> Call:
+    """Make the call of a body that may mean several tasks; it is kept, so that it can be read when waiting is over."""
+    task, value = offers[0]
+    call = call_of(received, body, task, value, stream=False)
+    return msgspec.structs.replace(call, mode=mode, keep=True, others=offers[1:])

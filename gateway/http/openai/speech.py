@@ -4,22 +4,22 @@ from base64 import b64encode
 from typing import Any
 
 import msgspec
-from litestar.types import Scope
 
 from gateway.contract.events import AudioDelta, MediaOutput
-from gateway.contract.inputs import SpeechInput
+from gateway.contract.tasks import Task
 from gateway.errors import FaregateError
-from gateway.flow.call import Call
+from gateway.flow.call import Call, Mode
 from gateway.flow.respond import Answer
 from gateway.flow.way import Placed
 from gateway.http.answers import answer_headers, money_fields
 from gateway.http.endpoint import Deltas, Writer
 from gateway.http.errors import Headers, openai_body
+from gateway.http.media import MediaFamily
 from gateway.http.openai.bodies import SpeechBody, VoiceId
-from gateway.http.openai.parse import Received, call_of
-from gateway.http.raw import Head, decode
+from gateway.http.openai.offers import Offers, fitting, given_in
+from gateway.http.openai.parse import Received, media_call
 
-_DECODER = msgspec.json.Decoder(SpeechBody)
+_VOICES: tuple[Task, ...] = ("text-to-speech", "voice-clone")
 _encode = msgspec.json.encode
 
 MEDIA_TYPES = {
@@ -32,25 +32,36 @@ MEDIA_TYPES = {
 }
 
 
-class SpeechFamily:
-    """Speech."""
+class SpeechFamily(MediaFamily):
+    """Speech, in a voice of the model's or in one like that of a sample."""
 
     path = "/v1/audio/speech"
+    body = SpeechBody
+    files = {"sample": "sample"}
 
-    def read(self, head: Head, scope: Scope, body: bytes) -> tuple[Call, "SpeechShape"]:
+    def read(self, received: Received, asked: SpeechBody) -> tuple[Call, "SpeechShape"]:
         """Parse a call. `mp3` is the default format, as the SDKs expect."""
-        asked = decode(_DECODER, body)
-        voice = asked.voice.id if isinstance(asked.voice, VoiceId) else asked.voice
-        fields = {name: getattr(asked, name) for name in SpeechInput.__struct_fields__}
         audio = asked.response_format or "mp3"
-        value = SpeechInput(**(fields | {"voice": voice, "response_format": audio}))
-        stream = asked.stream_format is not None
-        call = call_of(Received(head, scope, body), asked, "text-to-speech", value, stream=stream)
-        return call, SpeechShape(asked.stream_format, audio)
+        offers = _readings(asked, given_in(asked, _VOICES) | {"response_format": audio})
+        mode: Mode = "wait" if asked.stream_format is None else "stream"
+        call = media_call(received, asked, offers, mode)
+        cloned = any(task == "voice-clone" for task, _ in offers)
+        return msgspec.structs.replace(call, keep=cloned), SpeechShape(asked.stream_format, audio)
 
-    def error(self, error: FaregateError) -> dict[str, Any]:
-        """Render an error."""
-        return openai_body(error)
+
+def _readings(asked: SpeechBody, given: dict[str, Any]) -> Offers:
+    """Say what the voice may mean: a name, or a sample of a voice by its file's id."""
+    voice = asked.voice.id if isinstance(asked.voice, VoiceId) else asked.voice
+    sample = asked.sample
+    if sample is None and voice is not None and (isinstance(asked.voice, VoiceId) or voice.startswith("file_")):
+        sample = voice
+    given.pop("voice", None)
+    readings: list[tuple[Task, dict[str, Any]]] = []
+    if sample is not None:  # first: a model that does both is to speak like the sample
+        readings.append(("voice-clone", given | {"sample": sample}))
+    if asked.sample is None:
+        readings.append(("text-to-speech", given if voice is None else given | {"voice": voice}))
+    return fitting(readings)
 
 
 class SpeechShape:
@@ -63,8 +74,8 @@ class SpeechShape:
 
     def whole(self, answer: Answer) -> tuple[Headers, bytes]:
         """Write the whole file; usage and charge stand in the headers."""
-        data = answer.output.data if isinstance(answer.output, MediaOutput) else b""
-        return [*answer_headers(answer), (b"content-type", self._media_type)], data
+        output = answer.output if isinstance(answer.output, MediaOutput) else MediaOutput(self._media_type.decode(), 0)
+        return [*answer_headers(answer), (b"content-type", output.media_type.encode())], output.data
 
     def writer(self, placed: Placed) -> Writer:
         """Begin a stream."""
@@ -76,14 +87,17 @@ class SpeechBytes:
 
     def __init__(self, media_type: bytes) -> None:
         self.content_type = media_type
+        self._begun = False
 
     def deltas(self, deltas: Deltas) -> bytes:
         """Write deltas."""
-        return b"".join([delta.data for delta in deltas if isinstance(delta, AudioDelta)])
+        data = b"".join([delta.data for delta in deltas if isinstance(delta, AudioDelta)])
+        self._begun = self._begun or bool(data)
+        return data
 
     def end(self, answer: Answer) -> bytes:
-        """Write nothing more."""
-        return b""
+        """Write nothing more, or all where it came in one piece."""
+        return b"" if self._begun else _whole(answer)
 
     def broken(self, error: FaregateError) -> None:
         """Write nothing: the response stays without its end, so the connection is closed on the caller."""
@@ -94,16 +108,17 @@ class SpeechEvents:
 
     content_type = b"text/event-stream; charset=utf-8"
 
+    def __init__(self) -> None:
+        self._begun = False
+
     def deltas(self, deltas: Deltas) -> bytes:
         """Write deltas."""
-        return b"".join([
-            b'data: {"type":"speech.audio.delta","audio":"' + b64encode(delta.data) + b'"}\n\n'
-            for delta in deltas
-            if isinstance(delta, AudioDelta)
-        ])  # fmt: skip
+        events = [_sound_event(delta.data) for delta in deltas if isinstance(delta, AudioDelta)]
+        self._begun = self._begun or bool(events)
+        return b"".join(events)
 
     def end(self, answer: Answer) -> bytes:
-        """Write usage and charge."""
+        """Write usage and charge, after all of it where it came in one piece."""
         units = answer.units
         usage = {
             "input_tokens": units.input_tokens,
@@ -113,8 +128,20 @@ class SpeechEvents:
             "audio_ms": units.audio_ms,
             **money_fields(answer),
         }
-        return b"data: " + _encode({"type": "speech.audio.done", "request_id": answer.id, "usage": usage}) + b"\n\n"
+        whole = b"" if self._begun else _whole(answer)
+        before = _sound_event(whole) if whole else b""
+        done = {"type": "speech.audio.done", "request_id": answer.id, "usage": usage}
+        return before + b"data: " + _encode(done) + b"\n\n"
 
     def broken(self, error: FaregateError) -> bytes:
         """Write an error event."""
         return b"data: " + _encode(openai_body(error)) + b"\n\n"
+
+
+def _whole(answer: Answer) -> bytes:
+    """Give the file of an engine that does not stream."""
+    return answer.output.data if isinstance(answer.output, MediaOutput) else b""
+
+
+def _sound_event(data: bytes) -> bytes:
+    return b'data: {"type":"speech.audio.delta","audio":"' + b64encode(data) + b'"}\n\n'

@@ -20,11 +20,14 @@ class TextWriter:
     kind = ""
 
     def __init__(self, placed: Placed, include_usage: bool) -> None:
-        model = placed.enqueued.admitted.routed.quoted.resolved.model.name
-        head = {"id": placed.id, "object": self.kind, "created": admitted_ms(placed.id) // 1000, "model": model}
-        self._head = b"data: " + _encode(head)[:-1]
+        self._id = placed.id
+        self._call_it(placed.enqueued.admitted.routed.quoted.resolved.model.name)
         self._include_usage = include_usage
         self._finishes: list[tuple[int, str]] = []
+
+    def _call_it(self, model: str) -> None:
+        head = {"id": self._id, "object": self.kind, "created": admitted_ms(self._id) // 1000, "model": model}
+        self._model, self._head = model, b"data: " + _encode(head)[:-1]
 
     def chunk(self, choice: int, delta: bytes, finish: bytes = b"null") -> bytes:
         """Write one event of one choice; `delta` is its JSON field."""
@@ -42,8 +45,10 @@ class TextWriter:
     def end(self, answer: Answer) -> bytes:
         """Write each choice's finish, then the usage.
 
-        In a chunk of its own where asked, else beside the last finish.
+        In a chunk of its own where asked, else beside the last finish. Which of several models answered is known here.
         """
+        if answer.model != self._model:
+            self._call_it(answer.model)
         usage = b',"usage":' + _encode(text_usage(answer)) + b"}\n\n"
         finishes = self._finishes or [(0, "stop")]
         parts = [self.chunk(choice, self.empty(), _encode(reason)) for choice, reason in finishes]

@@ -1,5 +1,6 @@
 """What a check of the books says, and the report of all."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -30,6 +31,20 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+def together(parts: Sequence[Check]) -> Check:
+    """Add up one statement's checks of several windows."""
+    broken = sum(part.broken for part in parts)
+    return msgspec.structs.replace(
+        parts[-1],
+        left=sum(part.left for part in parts),
+        right=sum(part.right for part in parts),
+        difference=sum(part.difference for part in parts),
+        verdict="broken" if broken else "holds",
+        broken=broken,
+        offenders=tuple(offender for part in parts for offender in part.offenders)[:MOST_OFFENDERS],
+    )
+
+
 class BooksReport(msgspec.Struct, frozen=True, kw_only=True):
     """All checks of one snapshot."""
 
@@ -38,4 +53,6 @@ class BooksReport(msgspec.Struct, frozen=True, kw_only=True):
     usage_rows: int
     holds: bool
     """Whether nothing is broken."""
+    rows_since: datetime | None = None
+    """Row by row it went from here on; None is from the first row. Sums are always of everything."""
     checks: tuple[Check, ...]

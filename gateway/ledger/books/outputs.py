@@ -1,16 +1,14 @@
-"""I10 in the blob folder: a kept file is of the attempt that won."""
+"""I10 in the blob store: kept files are there, and of the attempt that won."""
 
-import asyncio
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
-from pathlib import Path
 from uuid import UUID
 
 import asyncpg
-import msgspec
 
-from gateway.contract.events import MediaOutput, decode_output
+from gateway.blobs.names import owner_of
+from gateway.blobs.store import BlobMissing, BlobsAway, BlobStore
+from gateway.contract.events import decode_output, media_of
 from gateway.contract.ids import uuid_of
 from gateway.ledger.books.figures import MOST_OFFENDERS, Check
 from gateway.ledger.books.statements import SNAPSHOT_TIMEOUT_S
@@ -18,27 +16,24 @@ from gateway.ledger.books.statements import SNAPSHOT_TIMEOUT_S
 ROWS_AT_ONCE = 500
 
 _SQL = files("gateway.ledger.books") / "sql"
-_BLOB = re.compile(r"(req_[0-9a-f]{32})-(\d{1,4})\.[a-z0-9]{1,8}")
 
 
-class BlobFile(msgspec.Struct, frozen=True):
-    """A file that an attempt wrote."""
-
-    path: Path
-    request_id: str
-    attempt: int
-
-
-async def check_media(connection: "asyncpg.Connection[asyncpg.Record]", blob_dir: Path | None) -> Check:
-    """Hold kept media against their attempts, and, where there is a blob folder, against its files."""
+async def check_media(connection: "asyncpg.Connection[asyncpg.Record]", blobs: BlobStore | None) -> Check:
+    """Hold kept media against their attempts, and, where there is a blob store, against its files."""
     kept, found, offenders = 0, 0, []
     statement = (_SQL / "i10_media.sql").read_text("utf-8")
-    async for row in connection.cursor(statement, prefetch=ROWS_AT_ONCE, timeout=SNAPSHOT_TIMEOUT_S):
-        kept += 1
-        if await asyncio.to_thread(_is_whole, row, blob_dir):
-            found += 1
-        else:
-            offenders.append(row["id"])
+    note = "" if blobs else "the blob store was not looked at"
+    try:
+        async for row in connection.cursor(statement, prefetch=ROWS_AT_ONCE, timeout=SNAPSHOT_TIMEOUT_S):
+            kept += 1
+            if await _is_whole(row, blobs):
+                found += 1
+            else:
+                offenders.append(row["id"])
+        if blobs:
+            note = await _strays(connection, blobs)
+    except BlobsAway:
+        note = "the blob store does not answer"
     return Check(
         invariant="I10",
         statement="Each kept media file is there, and of the attempt that won.",
@@ -50,48 +45,44 @@ async def check_media(connection: "asyncpg.Connection[asyncpg.Record]", blob_dir
         verdict="broken" if offenders else "holds",
         broken=len(offenders),
         offenders=tuple(offenders[:MOST_OFFENDERS]),
-        note=await _strays(connection, blob_dir) if blob_dir else "the blob folder was not looked at",
+        note=note,
     )
 
 
-def _is_whole(row: asyncpg.Record, blob_dir: Path | None) -> bool:
-    output = decode_output(row["output"])
-    if not isinstance(output, MediaOutput) or not output.blob:
-        return True  # its bytes stand in the row itself, which only the winner wrote
-    name = _BLOB.fullmatch(output.blob.rpartition("/")[2])
-    if name is None or (name[1], int(name[2])) != (row["id"], row["attempt"]):
+async def _is_whole(row: asyncpg.Record, blobs: BlobStore | None) -> bool:
+    for item in media_of(decode_output(row["output"])):
+        if not item.blob:
+            continue  # its bytes stand in the row itself, which only the winner wrote
+        owner = owner_of(item.blob)
+        if owner is None or (owner.request, owner.attempt) != (row["id"], row["attempt"]):
+            return False
+        if blobs is not None and not row["expired"] and not await _is_there(blobs, item.blob):
+            return False
+    return True
+
+
+async def _is_there(blobs: BlobStore, name: str) -> bool:
+    try:
+        await blobs.head(name)
+    except BlobMissing:
         return False
-    return row["expired"] or blob_dir is None or (blob_dir / output.blob).is_file()
+    return True
 
 
-async def _strays(connection: "asyncpg.Connection[asyncpg.Record]", blob_dir: Path) -> str:
+async def _strays(connection: "asyncpg.Connection[asyncpg.Record]", blobs: BlobStore) -> str:
     """Count files of attempts that lost: a worker killed between storing and finishing leaves one."""
-    pages = blob_files(blob_dir)
-    strays = 0
-    while page := await asyncio.to_thread(next, pages, None):
-        strays += len(await _losers(connection, page))
-    return (
-        f"{strays} files of attempts that lost lie in the blob folder, where nothing refers to them" if strays else ""
-    )
+    strays, after = 0, ""
+    while page := await blobs.page(after=after):
+        after = page[-1].name
+        strays += len(await stray_outputs(connection, [head.name for head in page]))
+    return f"{strays} files of attempts that lost lie in the blob store until it is swept" if strays else ""
 
 
-async def _losers(connection: "asyncpg.Connection[asyncpg.Record]", page: Sequence[BlobFile]) -> list[BlobFile]:
-    ids = [uuid_of(file.request_id) for file in page]
+async def stray_outputs(connection: "asyncpg.Connection[asyncpg.Record]", names: Sequence[str]) -> list[str]:
+    """Say which of these blobs are outputs of attempts that lost."""
+    owners = {name: owner for name in names if (owner := owner_of(name)) and owner.attempt is not None}
+    ids = [uuid_of(owner.request) for owner in owners.values()]
     rows = await connection.fetch((_SQL / "i10_winners.sql").read_text("utf-8"), ids, timeout=SNAPSHOT_TIMEOUT_S)
     winners: dict[UUID, int | None] = {row["id"]: row["attempt"] for row in rows}
-    known = ((file, winners.get(uuid_of(file.request_id))) for file in page)
-    return [file for file, attempt in known if attempt is not None and attempt != file.attempt]
-
-
-def blob_files(blob_dir: Path) -> Iterator[list[BlobFile]]:
-    """Walk the blob folder, a page of files at a time."""
-    page: list[BlobFile] = []
-    for path in blob_dir.glob("*/*/*/*"):
-        name = _BLOB.fullmatch(path.name)
-        if name is not None:
-            page.append(BlobFile(path, name[1], int(name[2])))
-        if len(page) == ROWS_AT_ONCE:
-            yield page
-            page = []
-    if page:
-        yield page
+    won = ((name, owner.attempt, winners.get(uuid_of(owner.request))) for name, owner in owners.items())
+    return [name for name, attempt, winner in won if winner is not None and winner != attempt]

@@ -1,14 +1,14 @@
 """I12 beside Redis: which open requests it has lost, for the sweeper to put back."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import asyncpg
 
 from gateway.contract.ids import request_id_of
 from gateway.queues.port import QueueUnavailable
 
-Missing = Callable[[str, Sequence[str]], Awaitable[list[str] | None]]
+Missing = Callable[[str, Sequence[str]], Awaitable[Collection[str] | None]]
 """`SettlerSide.missing`: which ids of a pool are neither queued, leased nor in the settlements."""
 
 MOST_LOOKED_AT = 10_000

@@ -1,57 +1,87 @@
--- admit_judged: the part of `admit` that judges each request and opens those that pass.
+-- admit_judged: the part of `admit` that judges requests one by one and opens those that pass, for batches in which something does not fit.
 --
 -- openings  opening[]     the requests; their order is the order of judgement
 -- opener    text          the gateway
--- payers    bigint[]      the distinct accounts among them
+-- payers    hold_sum[]    the distinct accounts among them
+-- callers   hold_sum[]    the distinct API keys
 -- keyed     keyed_call[]  those with an idempotency key
 --
--- n         int           the position of a request that was not admitted
--- verdict   text          unauthorized | balance | budget | again | mismatch | in_flight | replay
--- original  uuid          for the last three: the request that has the idempotency key
---
--- `again` means: affordable alone, but not together with those before it in this call. Call again with it in front.
-create or replace function admit_judged(openings opening[], opener text, payers bigint[], keyed keyed_call[])
-returns table (n int, verdict text, original uuid)
+-- n         bigint        the position of a request that was not admitted; of a standing, the API key
+-- verdict   text          unauthorized | balance | budget | mismatch | in_flight | replay, the name of a limit (`broken_limit`), or standing
+-- original  uuid          for the three of idempotency: the request that has the idempotency key
+-- standing  jsonb         the limits of its owners (`limits_of`): of a request that broke one, as it met them; of a key, after the batch
+create or replace function admit_judged(openings opening[], opener text, payers hold_sum[], callers hold_sum[], keyed keyed_call[])
+returns table (n bigint, verdict text, original uuid, standing jsonb)
 language plpgsql volatile as $$
 #variable_conflict use_column
+declare
+  o opening;
+  a account;
+  k api_key;
+  earlier idempotency;
+  moment timestamptz;
 begin
-  -- A statement of its own: the next one sees the rows as locked. Lock and judgement in one statement once let
+  -- A statement of its own: those that follow see the rows as locked. Lock and judgement in one statement once let
   -- near-empty accounts through beside settlements, and the CHECK then failed the whole batch.
-  perform from account a where a.id = any (payers) order by a.id for no key update;
+  perform from account a where a.id = any (array(select p.id from unnest(payers) p)) order by a.id for no key update;
+  -- Not now(), which was before the wait for the locks: instants under an account's lock must not run backwards.
+  moment := clock_timestamp();
 
-  return query
-  with repeated as materialized (
-    select f.n, (f.i).request_id, case
-        when (f.i).body_hash <> f.body_hash then 'mismatch'
-        when (select true from open_request o where o.id = (f.i).request_id) then 'in_flight'
-        else 'replay' end as verdict
-    from (
-      select k.*, (select i from idempotency i where i.account_id = k.account_id and i.api_key_id = k.api_key_id and i.key = k.key) as i
-      from unnest(keyed) k
-    ) f where f.i is not null
-  ), judged as materialized (
-    select o.*, r.request_id as original, case
-        when (k.account_id = a.id) is not true or a.suspended_at is not null or k.revoked_at is not null or k.expires_at <= now() then 'unauthorized'
-        when r.n is not null then r.verdict
-        when o.hold = 0 then 'admitted'
+  for i in 1 .. cardinality(openings) loop
+    o := openings[i];
+    n := i;
+    original := null;
+    standing := null;
+    select * into a from account a where a.id = o.account_id;
+    select * into k from api_key k where k.id = o.api_key_id and k.account_id = o.account_id;
+    verdict := case
+      when k.id is null or a.id is null or a.suspended_at is not null or k.revoked_at is not null or k.expires_at <= moment then 'unauthorized'
+      else 'admitted' end;
+
+    if verdict = 'admitted' and cardinality(keyed) > 0 then
+      select e.* into earlier from unnest(keyed) c join idempotency e
+        on e.account_id = c.account_id and e.api_key_id = c.api_key_id and e.key = c.key where c.n = i;
+      if found then
+        original := earlier.request_id;
+        verdict := case
+          when earlier.body_hash <> (select c.body_hash from unnest(keyed) c where c.n = i) then 'mismatch'
+          when exists (select from open_request r where r.id = earlier.request_id) then 'in_flight'
+          else 'replay' end;
+      end if;
+    end if;
+    if verdict = 'admitted' and o.hold > 0 then
+      verdict := case
         when o.hold > a.available_nanos + a.credit_limit_nanos then 'balance'
         when o.hold > k.budget_nanos - k.used_nanos then 'budget'
-        when sum(o.hold) over (partition by o.account_id order by o.ordinality) > a.available_nanos + a.credit_limit_nanos
-          or sum(o.hold) over (partition by o.api_key_id order by o.ordinality) > k.budget_nanos - k.used_nanos then 'again'
-        else 'admitted' end as verdict
-    from unnest(openings) with ordinality as o left join account a on a.id = o.account_id left join api_key k on k.id = o.api_key_id
-      left join repeated r on r.n = o.ordinality
-  ), opened as (
-    insert into open_request (id, account_id, api_key_id, hold_nanos, deadline_at, model_id, price_version_id, task, keep, pool, gateway)
-    select id, account_id, api_key_id, hold, now() + deadline_s * interval '1 second', model_id, price_version_id, task, keep, pool, opener
-    from judged where verdict = 'admitted'
-  ), moved as (
-    update account a set available_nanos = a.available_nanos - s.hold, held_nanos = a.held_nanos + s.hold
-    from (select account_id, sum(hold)::bigint as hold from judged where verdict = 'admitted' group by 1) s where a.id = s.account_id
-  ), counted as (
-    update api_key k set used_nanos = k.used_nanos + s.hold, last_used_at = now()
-    from (select api_key_id, sum(hold)::bigint as hold from judged where verdict = 'admitted' group by 1 order by 1) s where k.id = s.api_key_id
-  )
-  select j.ordinality::int, j.verdict, case when j.verdict in ('mismatch', 'in_flight', 'replay') then j.original end
-  from judged j where j.verdict <> 'admitted';
+        else 'admitted' end;
+    end if;
+    if verdict = 'admitted' and (a.limited or k.limited) then
+      verdict := coalesce(broken_limit(o.account_id, o.api_key_id, o.hold, o.tokens, moment), 'admitted');
+      if verdict <> 'admitted' then
+        standing := limits_of(o.account_id, o.api_key_id, o.hold, o.tokens, moment);
+      end if;
+    end if;
+
+    if verdict = 'admitted' then
+      update account a set available_nanos = a.available_nanos - o.hold, held_nanos = a.held_nanos + o.hold where a.id = o.account_id;
+      update api_key k set used_nanos = k.used_nanos + o.hold, last_used_at = moment where k.id = o.api_key_id;
+      if a.limited then
+        perform count_limits(0, array[(o.account_id, o.account_id, o.hold, 1, o.tokens)::hold_sum], moment);
+      end if;
+      if k.limited then
+        perform count_limits(1, array[(o.api_key_id, o.account_id, o.hold, 1, o.tokens)::hold_sum], moment);
+      end if;
+      insert into open_request (id, account_id, api_key_id, hold_nanos, created_at, deadline_at, model_id, price_version_id, task, keep, pool,
+          gateway, tokens, terms)
+        values (o.id, o.account_id, o.api_key_id, o.hold, moment, moment + o.deadline_s * interval '1 second', o.model_id, o.price_version_id,
+          o.task, o.keep, o.pool, opener, o.tokens, o.terms);
+    end if;
+    if verdict <> 'admitted' then
+      return next;
+    end if;
+  end loop;
+
+  return query
+    select c.id, 'standing', null::uuid, limits_of(c.account_id, c.id, null, null, moment) from unnest(callers) c
+    where (select k.limited from api_key k where k.id = c.id) or (select a.limited from account a where a.id = c.account_id);
 end $$;

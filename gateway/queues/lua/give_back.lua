@@ -1,7 +1,7 @@
 -- Returns leased requests to the front of the queue. The taking counts as an attempt, so that its fence
 -- holds, and is excused, so that it is not counted towards giving up.
 -- KEYS 1 queue  2 wake  3 leases  4 attempts
---      5 excused   hash: id -> how many of its takings were given back
+--      5 excused   hash: id -> how many of its takings were given back, or were in other pools
 -- ARGV pairs: id, attempt
 -- Answers how many were returned.
 local returned = 0

@@ -1,22 +1,25 @@
 """The admin API over HTTP, with a real Postgres behind it."""
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
 from litestar import Litestar
-from litestar.exceptions import HTTPException
 
-from gateway.admin.api import admin_router
+from gateway.admin.api.router import admin_router
 from gateway.db.session import slow_engine
-from gateway.errors import FaregateError
-from gateway.http.errors import handle_faregate, handle_http, handle_unexpected
+from gateway.http.errors import native_body
+from gateway.http.handlers import handlers_of
 from gateway.ledger.accounts import Accounts
+from gateway.ledger.books.keeper import BooksKeeper
 from gateway.ledger.books.verify import Books
 from gateway.ledger.keys import Keys
+from gateway.queues.revisions import MemoryRevisions
 from gateway.reports.usage import UsageReport
+from gateway.webhooks.deliveries import Deliveries
 
 ADMIN_KEY = "an-admin-key-of-some-length"
 USD = 10**9
@@ -26,19 +29,17 @@ USD = 10**9
 async def client(module_database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     engine = slow_engine(module_database_url)
     router = admin_router(
-        ADMIN_KEY,
+        {"owner": ADMIN_KEY},
         accounts=Accounts(engine),
         keys=Keys(engine),
         usage_report=UsageReport(engine),
-        books=Books(engine),
+        engine=engine,
+        deliveries=Deliveries(engine),
+        revisions=MemoryRevisions(),
     )
     app = Litestar(
         [router],
-        exception_handlers={
-            FaregateError: handle_faregate,
-            HTTPException: handle_http,
-            Exception: handle_unexpected,
-        },
+        exception_handlers=handlers_of(native_body),
         openapi_config=None,
     )
     headers = {"authorization": f"Bearer {ADMIN_KEY}"}
@@ -172,12 +173,33 @@ async def test_nothing_opens_without_the_admin_key(client: httpx.AsyncClient) ->
             assert answer.status_code == 401, (method, path)
 
 
-async def test_the_books_are_verified(client: httpx.AsyncClient) -> None:
+async def test_to_verify_the_books_is_to_ask_a_settler_and_waits_for_nothing(
+    client: httpx.AsyncClient, module_database_url: str
+) -> None:
     await made_account(client)
-    answer = await client.post("/books/verify")
-    assert answer.status_code == 200
-    assert answer.json()["holds"] is True
-    assert {check["invariant"] for check in answer.json()["checks"]} == {f"I{n}" for n in range(1, 14)}
+    asked = await client.post("/books/verify")
+    assert asked.status_code == 202
+    job = asked.json()
+    assert asked.headers["location"] == f"/admin/api/books/jobs/{job['id']}"
+    assert (job["started_at"], job["run_id"], job["trigger"]) == (None, None, "api")
+    for path in ("/books/verify", "/books/jobs"):
+        assert (await client.post(path)).json()["id"] == job["id"], "one is waited for already"
+    assert (await client.get("/books")).status_code == 404, "the gateway has computed nothing"
+    engine = slow_engine(module_database_url)
+    books = Books(engine)
+    await BooksKeeper(engine, quick=books, complete=books, every_s=0, told=Silent()).round()
+    await engine.dispose()
+    job = (await client.get(f"/books/jobs/{job['id']}")).json()
+    run = (await client.get(f"/books/runs/{job['run_id']}")).json()
+    assert (run["green"], run["trigger"], run["report"]["holds"]) == (True, "api", True)
+    assert {check["invariant"] for check in run["report"]["checks"]} == {f"I{n}" for n in range(1, 14)}
+
+
+class Silent:
+    """Who is told of verdicts, and does nothing with them."""
+
+    def books(self, green: bool, checked_at: datetime) -> None:
+        pass
 
 
 async def test_usage_of_nothing_is_an_empty_report(client: httpx.AsyncClient) -> None:
@@ -190,3 +212,23 @@ async def test_usage_of_nothing_is_an_empty_report(client: httpx.AsyncClient) ->
         refused = await client.get("/usage", params=params)
         assert refused.status_code == 400
         assert refused.json()["error"]["param"] == next(iter(params))
+
+
+async def test_how_far_a_revision_has_come_is_told_even_where_no_gateway_lives(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/prices/gateways", params={"revision": 3})
+    assert (answer.status_code, answer.json()) == (200, {"gateways": 0, "having": 0, "last_at": None})
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"model": "m", "price": [{"usd": "-1"}]}, "price[0].usd"),
+        ({"model": "m", "price": [{"usd": "1", "per": "1M moons"}]}, "price[0].per"),
+        ({"model": "m", "price": [{"usd": "1"}, {"usd": "1", "when": {"a": {"to": 3}}}]}, "price[1].when"),
+        ({"model": "m", "price": [{"usd": "1"}], "minimum_usd": "a cent"}, "minimum_usd"),
+        ({"model": "m", "price": [{"usd": 1}]}, "price[0].usd"),
+    ],
+)
+async def test_what_is_wrong_with_a_price_is_named(client: httpx.AsyncClient, body: dict[str, Any], param: str) -> None:
+    error = (await client.post("/prices", json=body)).json()["error"]
+    assert error["param"] == param

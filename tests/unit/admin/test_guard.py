@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from litestar import Litestar, Router, get
+from litestar import Litestar, Router, get, post
+from litestar.di import NamedDependency, Provide
 
-from gateway.admin.guard import admin_guard
-from gateway.errors import FaregateError
-from gateway.http.errors import handle_faregate
+from gateway.admin.api.guard import actor_of, admin_guard
+from gateway.http.errors import native_body
+from gateway.http.handlers import handlers_of
+from gateway.ledger.audit import Actor
 
 ADMIN_KEY = "an-admin-key-of-some-length"
+KEYS = {"owner": ADMIN_KEY, "billing": "a-billing-key-of-some-length", "viewer": "a-viewer-key-of-some-length"}
 
 
 @pytest.fixture
@@ -19,9 +22,24 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     async def opened() -> str:
         return "open"
 
+    @post("/money", opt={"needs": "billing"})
+    async def money(by: NamedDependency[Actor]) -> str:
+        return f"{by.name} {by.role} {by.door}"
+
+    @post("/secret")
+    async def secret() -> str:
+        return "done"
+
     app = Litestar(
-        [Router("/admin", route_handlers=[opened], guards=[admin_guard(ADMIN_KEY)])],
-        exception_handlers={FaregateError: handle_faregate},
+        [
+            Router(
+                "/admin",
+                route_handlers=[opened, money, secret],
+                guards=[admin_guard(KEYS)],
+                dependencies={"by": Provide(actor_of, sync_to_thread=False)},
+            )
+        ],
+        exception_handlers=handlers_of(native_body),
         openapi_config=None,
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
@@ -55,3 +73,43 @@ async def test_anything_else_is_the_same_401(client: httpx.AsyncClient, authoriz
     assert answer.status_code == 401
     assert answer.json()["error"]["code"] == "invalid_admin_key"
     assert ADMIN_KEY not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed"), [("viewer", {"open"}), ("billing", {"open", "money"}), ("owner", {"open", "money", "secret"})]
+)
+async def test_each_role_may_do_what_it_is_for_and_no_more(
+    client: httpx.AsyncClient, role: str, allowed: set[str]
+) -> None:
+    headers = {"authorization": f"Bearer {KEYS[role]}"}
+    for method, name in (("GET", "open"), ("POST", "money"), ("POST", "secret")):
+        answer = await client.request(method, f"/admin/{name}", headers=headers)
+        if name in allowed:
+            assert answer.status_code in {200, 201}
+        else:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "role_needed")
+
+
+@pytest.mark.parametrize(("door", "told"), [(None, "api"), ("cli", "cli"), ("dashboard", "api")])
+async def test_the_audit_log_learns_who_came_in_by_which_door(
+    client: httpx.AsyncClient, door: str | None, told: str
+) -> None:
+    headers = {"authorization": f"Bearer {KEYS['billing']}"} | ({"x-faregate-door": door} if door else {})
+    answer = await client.post("/admin/money", headers=headers)
+    assert answer.text == f"billing key billing {told}"
+
+
+async def test_a_role_without_a_key_is_closed() -> None:
+    @get("/open")
+    async def opened() -> str:
+        return "open"
+
+    guard = admin_guard({"owner": ADMIN_KEY, "billing": "", "viewer": ""})
+    app = Litestar(
+        [Router("/admin", route_handlers=[opened], guards=[guard])],
+        exception_handlers=handlers_of(native_body),
+        openapi_config=None,
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        answer = await client.get("/admin/open", headers={"authorization": "Bearer "})
+    assert answer.status_code == 401

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from gateway.catalog.diff import diff, diff_text
 from gateway.catalog.export import export
 from gateway.catalog.load import load, load_file
-from gateway.catalog.model import Catalog, Model, OutcomePolicy, Parameter, Pick, Pool, Route
-from gateway.pricing.price import PriceComponent
+from gateway.catalog.model import Catalog, Model, OutcomePolicy, Parameter, Pick, Pool, Route, Upstream, Weights
+from gateway.pricing.price import PRICED_UNITS, PriceComponent
 
 OWN = load_file(Path(__file__).parents[3] / "catalog.yaml")
 NOTHING = Catalog(pools={}, models={}, prices={})
@@ -38,7 +38,7 @@ def test_a_difference_says_what_was_and_what_will_be() -> None:
         "tiny-llama": (PriceComponent("input_token", 120_000), PriceComponent("output_token", 400_000)),
         "new": (PriceComponent("request", 10**9),),
     }
-    text = diff_text(diff(OWN, Catalog(pools=pools, models=models, prices=prices)))
+    text = diff_text(diff(OWN, Catalog(pools=pools, models=models, prices=prices, upstreams=OWN.upstreams)))
     assert text == (
         "- pool embed\n"
         "~ pool fake\n"
@@ -55,14 +55,23 @@ def test_a_difference_says_what_was_and_what_will_be() -> None:
     )
 
 
-def test_the_order_of_price_rows_is_no_difference() -> None:
-    prices = {name: tuple(reversed(parts)) for name, parts in OWN.prices.items()}
-    assert diff(OWN, Catalog(pools=OWN.pools, models=OWN.models, prices=prices)) == ()
+def test_the_order_of_units_is_no_difference() -> None:
+    """Of rows of one unit it is one: the first that holds counts."""
+    units = list(reversed(PRICED_UNITS))
+    prices = {name: tuple(sorted(parts, key=lambda part: units.index(part.unit))) for name, parts in OWN.prices.items()}
+    assert diff(OWN, Catalog(pools=OWN.pools, models=OWN.models, prices=prices, upstreams=OWN.upstreams)) == ()
+
+
+def test_the_order_of_rows_of_one_unit_is_a_difference() -> None:
+    name = "veo-3.1-lite-generate-001"
+    turned = OWN.prices | {name: tuple(reversed(OWN.prices[name]))}
+    change = diff(OWN, Catalog(pools=OWN.pools, models=OWN.models, prices=turned, upstreams=OWN.upstreams))[0]
+    assert [each.field for each in change.price] == ["order of prices per video second"]
 
 
 def test_a_difference_can_be_read_by_scripts() -> None:
     plain = msgspec.json.decode(msgspec.json.encode(diff(NOTHING, OWN)))
-    assert plain[0] == {"kind": "pool", "name": "llama", "action": "added", "fields": [], "price": []}
+    assert plain[0] == {"kind": "pool", "name": "llama", "action": "added", "fields": [], "price": [], "last": None}
     llama = next(each for each in plain if each["name"] == "tiny-llama")
     assert llama["price"][0] == {"field": "price per 1M input tokens", "old": None, "new": "$0.10"}
 
@@ -95,19 +104,50 @@ parameters = st.dictionaries(
 )
 
 
+own = st.builds(
+    Parameter,
+    type=st.just("string"),
+    default=st.none() | words,
+    required=st.booleans(),
+    url=st.booleans(),
+    priced=st.booleans(),
+)
+routes_up = st.builds(
+    Route,
+    pool=st.just("cloud"),
+    upstream=st.just("acme"),
+    model=words.map(str.strip).filter(bool),
+    order=st.integers(0, 9),
+    weight=st.integers(1, 9),
+    fields=st.dictionaries(
+        st.sampled_from(("max_tokens", "temperature", "vendor")),
+        st.sampled_from(("limit", "a.b as text", "x as ratio, y as tier")),
+    ),
+    fixed=st.dictionaries(words, st.recursive(plain, lambda inner: st.lists(inner, max_size=2), max_leaves=4)),
+    cost=parts,
+)
+ACME = Upstream(name="acme", protocol="openai", url="https://acme.example/v1", pool="cloud", timeout_s=7)
+
+
 @st.composite
 def catalogs(draw: st.DrawFn) -> Catalog:
     pools = {
         name: Pool(name=name, engine="fake", workers=draw(st.integers(0, 9)))
         for name in draw(st.sets(names, min_size=1))
     }
+    cloud = {"cloud": Pool(name="cloud", engine="upstream")}
     models = {
         name: Model(
             name=name,
             tasks=draw(st.permutations(("chat", "completion")).map(tuple)),
             description=draw(words),
-            parameters=draw(parameters),
-            routes=(Route(pool=draw(st.sampled_from(sorted(pools))), weight=draw(st.integers(1, 9))),),
+            parameters=draw(parameters) | {"vendor": draw(own)},
+            routes=(
+                Route(pool=draw(st.sampled_from(sorted(pools))), weight=draw(st.integers(1, 9))),
+                *draw(st.lists(routes_up, min_size=1, max_size=2, unique_by=lambda route: route.model)),
+            ),
+            aliases=draw(st.sampled_from(((), (f"acme/{name}",), (f"acme/{name}", f"b:{name}@1")))),
+            weights=draw(st.builds(Weights, repository=st.just("") | words.map(str.strip), precision=st.just("BF16"))),
             picks=tuple(draw(st.lists(st.builds(Pick, role=words, use=words, line=words), max_size=2))),
             outcome=draw(st.builds(OutcomePolicy)),
             context_tokens=draw(st.integers(1, 1000)),
@@ -117,7 +157,8 @@ def catalogs(draw: st.DrawFn) -> Catalog:
         )
         for name in draw(st.sets(names, max_size=3))
     }
-    return Catalog(pools=pools, models=models, prices={name: draw(parts) for name in models})
+    prices = {name: draw(parts) for name in models}
+    return Catalog(pools=pools | cloud, models=models, prices=prices, upstreams={"acme": ACME})
 
 
 @settings(max_examples=100, deadline=None)

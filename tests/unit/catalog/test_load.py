@@ -11,6 +11,7 @@ import pytest
 from gateway.catalog.load import load, load_file
 from gateway.catalog.model import Catalog, OutcomePolicy, Route
 from gateway.catalog.problems import CatalogError
+from gateway.contract.tasks import TASKS
 from gateway.pricing.price import PriceComponent
 
 WHOLE = """\
@@ -53,17 +54,13 @@ def test_a_whole_catalog_is_read() -> None:
 
 def test_the_projects_own_catalog_is_right() -> None:
     catalog = load_file(Path(__file__).parents[3] / "catalog.yaml")
-    assert set(catalog.models) == {
-        "tiny-llama",
-        "tiny-embed",
-        "espeak-ng",
-        "espeak-ng-character",
-        "fake-chat",
-        "fake-stream",
-        "fake-slow",
-    }
-    assert all(catalog.prices.values())
-    assert all("random" in catalog.models[name].description for name in ("tiny-llama", "tiny-embed"))
+    assert {"tiny-llama", "espeak-ng", "espeak-ng-character", "fake-chat", "fake-stream", "fake-slow"} < set(
+        catalog.models
+    )
+    own = [name for name in catalog.models if name.startswith(("tiny-", "fake-", "espeak-"))]
+    assert all(catalog.prices[name] for name in own)
+    assert {task for model in catalog.models.values() for task in model.tasks} == set(TASKS)
+    assert all("random" in model.description for name, model in catalog.models.items() if name.startswith("tiny-"))
     for model in catalog.models.values():
         assert model.checks
 
@@ -91,14 +88,14 @@ def test_all_errors_are_reported_at_once_in_the_order_of_their_lines() -> None:
               temperature: {type: float, maximum: high, priced: maybe}
             outcome: {failed: half}
             deadline_s: 1h
-        upstreams: {}
+        upstream: {}
         """
     ) == [
         'catalog.yaml:2: pools: expected a name of at most 63 lower-case letters, digits and `-`, found "GPU"',
-        'catalog.yaml:3: pools.fake.engine: expected one of vllm, speech, fake, found "fakee"',
+        'catalog.yaml:3: pools.fake.engine: expected one of vllm, speech, fake, diffusers, triton, workflow, upstream, found "fakee"',
         'catalog.yaml:3: pools.fake.workers: expected a whole number from 0 to 64, found "-1"',
         'catalog.yaml:5: models: expected a name of at most 128 letters, digits and `._:@-/`, found "../etc"',
-        'catalog.yaml:6: models.../etc.tasks[1]: expected one of chat, completion, embedding, text-to-speech, found "sing"',
+        'catalog.yaml:6: models.../etc.tasks[1]: expected one of chat, completion, embedding, text-to-speech, text-to-image, image-edit, image-blend, image-relight, image-restyle, image-upscale, text-to-video, image-to-video, video-upscale, talking-head, voice-clone, music, speech-to-text, rerank, found "sing"',
         'catalog.yaml:7: models.../etc.description: expected text, found ""',
         'catalog.yaml:8: models.../etc.routes[1].weight: expected a whole number from 1 to 1000, found "0"',
         'catalog.yaml:8: models.../etc.routes[1]: expected each pool once, found "fake"',
@@ -120,7 +117,7 @@ def test_all_errors_are_reported_at_once_in_the_order_of_their_lines() -> None:
         'catalog.yaml:18: models.../etc.parameters.temperature.priced: expected true or false, found "maybe"',
         'catalog.yaml:19: models.../etc.outcome.failed: expected one of nothing, produced, full, found "half"',
         'catalog.yaml:20: models.../etc.deadline_s: expected a whole number from 1 to 604800, found "1h"',
-        "catalog.yaml:21: upstreams: expected one of pools, models, found an unknown field",
+        "catalog.yaml:21: upstream: expected `upstreams`, found an unknown field",
     ]
 
 
@@ -128,14 +125,14 @@ def test_all_errors_are_reported_at_once_in_the_order_of_their_lines() -> None:
     ("old", "new", "error"),
     [
         ("{pool: fake}", "{pool: gpu}", ':9: models.m.routes: expected one of the pools fake, found "gpu"'),
-        ("    routes: [{pool: fake}]\n", "", ":4: models.m.routes: expected a list of pools, such as `- pool: gpu`, found nothing"),
-        ("engine: fake", "engine: speech", ":5: models.m.tasks: expected tasks of the engine speech (text-to-speech), found chat"),
+        ("    routes: [{pool: fake}]\n", "", ":4: models.m.routes: expected a list such as `- pool: gpu` or `- {upstream: gmi, model: NAME}`, found nothing"),
+        ("engine: fake", "engine: speech", ":5: models.m.tasks: expected tasks of the engine speech (text-to-speech, voice-clone, music, speech-to-text), found chat"),
         ("engine: fake", "engine: vllm", ":4: models.m.source: expected a Hugging Face repository, a local folder, or `tiny:NAME`, found nothing"),
         ("    description", "    source: x\n    description", ":6: models.m.source: expected no source, since the engine is the model, found \"x\""),
         ("    context_tokens: 100\n", "", ":4: models.m.context_tokens: expected the longest input and output together, in tokens, found nothing"),
-        ("1M input tokens", "audio second", ":8: models.m.price: expected prices for what its tasks measure (request, input token, cached input token, output token, reasoning token), found audio second"),
+        ("1M input tokens", "audio second", ":8: models.m.price[0].per: expected prices for what its tasks measure (request, input token, cached input token, output token, reasoning token), found audio second"),
         ("0.10, per: 1M input tokens", "30000, per: input token", ":8: models.m.price: expected at most $1000000 for the largest request, found $3000000"),
-        ("[{usd: 0.10, per: 1M input tokens}]", "[{usd: 1, per: request}, {usd: 2}]", ":8: models.m.price[1]: expected each unit once, found a second price per request"),
+        ("[{usd: 0.10, per: 1M input tokens}]", "[{usd: 1, per: request}, {usd: 2}]", ":8: models.m.price[1].when: expected a row that can count: one before it always does, found a second price per request"),
         ("A model.", '"a\\x07b"', ":6: models.m.description: expected at most 2000 characters and no control characters, found 'a\\x07b'"),
         ("  m:", '  "a\\nb":', ":4: models: expected a name of at most 128 letters, digits and `._:@-/`, found 'a\\nb'"),
         ("    routes", "    parameters: {voice: {type: string}}\n    routes", ":9: models.m.parameters.voice: expected one of the fields of its tasks"),
@@ -150,6 +147,12 @@ def test_all_errors_are_reported_at_once_in_the_order_of_their_lines() -> None:
 def test_what_does_not_fit_together_is_named(old: str, new: str, error: str) -> None:
     found = errors(changed(old, new))
     assert any(line.startswith("catalog.yaml" + error) for line in found), found
+
+
+def test_the_largest_request_of_many_texts_is_priced_text_by_text() -> None:
+    for task in ("embedding", "rerank"):
+        dear = changed("[chat]", f"[{task}]").replace("0.10, per: 1M input tokens", "10, per: input token")
+        assert any("expected at most $1000000 for the largest request" in line for line in errors(dear))
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,14 @@ import pytest
 
 from gateway.catalog.model import Model, Parameter
 from gateway.catalog.validate import check_input
-from gateway.contract.inputs import (
-    ChatInput,
+from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput, SpeechInput, TalkingHeadInput
+from gateway.contract.inputs.text import (
     ChoiceFormat,
-    CompletionInput,
-    EmbeddingInput,
     Function,
     JsonObjectFormat,
     Message,
     NamedFunction,
     NamedTool,
-    SpeechInput,
     Tool,
 )
 from gateway.errors import InvalidRequest
@@ -196,3 +193,13 @@ def test_checking_is_cheap() -> None:
     model = model_of({"temperature": Parameter(type="number", default=0.7, maximum=2), "n": Parameter(type="integer")})
     value = chat()
     assert min(timeit.repeat(lambda: check_input(model, value), number=2000, repeat=5)) / 2000 < 12e-6
+
+
+@pytest.mark.parametrize("given", [{}, {"text": "Hello.", "audio": "file_1"}])
+def test_a_talking_head_says_either_a_text_or_a_sound(given: dict[str, Any]) -> None:
+    model = model_of(tasks=("talking-head",))
+    with pytest.raises(InvalidRequest, match="either text or audio") as caught:
+        check_input(model, TalkingHeadInput(image="file_2", **given))
+    assert caught.value.param == "text"
+    for name in ("text", "audio"):
+        check_input(model, TalkingHeadInput(image="file_2", **{name: "x"}))

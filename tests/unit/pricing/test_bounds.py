@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.catalog.load import load_file
-from gateway.contract.inputs import ChatInput, Function, FunctionCall, Message, SpeechInput, TextPart, Tool, ToolCall
+from gateway.contract.inputs import ChatInput, SpeechInput
+from gateway.contract.inputs.text import Function, FunctionCall, Message, TextPart, Tool, ToolCall
 from gateway.pricing.bounds import chat_tokens, speech_ms, utf8_bytes
 
 LLAMA = load_file(Path(__file__).parents[3] / "catalog.yaml").models["tiny-llama"]

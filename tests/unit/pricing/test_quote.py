@@ -11,18 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.catalog.model import Model, OutcomePolicy
-from gateway.contract.inputs import (
-    ChatInput,
-    CompletionInput,
-    EmbeddingInput,
-    Function,
-    JsonSchema,
-    JsonSchemaFormat,
-    Message,
-    SpeechInput,
-    TextPart,
-    Tool,
-)
+from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput, SpeechInput
+from gateway.contract.inputs.text import Function, JsonSchema, JsonSchemaFormat, Message, TextPart, Tool
 from gateway.contract.units import Units
 from gateway.money import parse_price, parse_usd
 from gateway.pricing.bounds import chat_tokens, speech_ms

@@ -56,3 +56,13 @@ def test_attempts_are_known_of_what_is_held() -> None:
     held = holding(request("req_a"), request("req_b"), attempt=4)
     held.drop([("req_a", 3), ("req_b", 4)])
     assert held.attempts(["req_b", "req_a", "req_c"]) == [("req_a", 4)]
+
+
+def test_the_end_of_a_step_stands_whole_in_its_log_and_brief_in_the_stream() -> None:
+    """Nobody settles it, and its workflow reads what it made from nowhere else."""
+    step = Request("req_a", 1, "m", "chat", b"", 0, keep=True, parent="req_p")
+    ended = Ended("req_a", 1, "succeeded", "done", Units(), Phases(), 0, output=OUTPUT, parent="req_p")
+    closing = holding(step).closing([ended])
+    assert [one.output for one in closing.stream] == [None]
+    assert [one.output for _, one in closing.logs] == [OUTPUT]
+    assert closing.frames == {}

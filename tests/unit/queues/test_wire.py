@@ -142,7 +142,7 @@ async def test_a_closed_wire_refuses_and_leaves_nothing_behind(redis_url: str) -
 
 
 async def test_a_script_runs_whether_or_not_redis_knows_it(wire: Wire) -> None:
-    keys = (b"queue", b"leases", b"attempts")
+    keys = (b"queue", b"leases", b"attempts", b"jobs")
     for _ in range(2):
         assert await wire.run(script("standing"), keys, "req_x") == [b"absent", 0]
         await wire.call("SCRIPT", "FLUSH")

@@ -19,12 +19,12 @@ def test_groups_come_in_one_order_and_once() -> None:
 
 def test_filters_are_read_as_what_the_rollups_store() -> None:
     query = read_admin_query({"account": "3", "key": "4", "outcome": "failed", "task": "chat", "model": "x"}, NOW)
-    assert (query.account_id, query.key_id, query.model) == (3, 4, "x")
-    assert (query.outcome, query.task) == (OUTCOMES.index("failed"), TASKS.index("chat"))
+    assert (query.scope.account_id, query.scope.key_id, query.scope.model) == (3, 4, "x")
+    assert (query.scope.outcome, query.scope.task) == (OUTCOMES.index("failed"), TASKS.index("chat"))
 
 
 def test_a_key_asks_only_about_itself() -> None:
-    assert read_own_query({"model": "x"}, NOW, key_id=7).key_id == 7
+    assert read_own_query({"model": "x"}, NOW, key_id=7).scope.key_id == 7
     for param, given in (("key", {"key": "8"}), ("account", {"account": "1"}), ("group_by", {"group_by": "account"})):
         with pytest.raises(InvalidRequest) as refused:
             read_own_query(given, NOW, key_id=7)

@@ -11,14 +11,15 @@ import pytest
 
 from gateway.contract.events import Ended, Frame
 from gateway.contract.ids import new_request_id
-from gateway.contract.inputs import ChatInput, Input, Message
+from gateway.contract.inputs import ChatInput, Input
+from gateway.contract.inputs.text import Message
 from gateway.contract.phases import Phases
 from gateway.contract.pools import EngineName, ModelState, PoolSpec, ServedModel, WorkerStatus
 from gateway.contract.request import Request, encode_input
 from gateway.contract.tasks import Task
 from gateway.contract.units import Units
 from gateway.queues.memory import MemoryQueues, MemoryWorker
-from gateway.queues.port import Beat, QueueUnavailable, Swept, Taken, Waiting, WorkerSide
+from gateway.queues.port import Beat, Move, QueueUnavailable, Swept, Taken, Waiting, WorkerSide
 from gateway.queues.replies import Replies
 from workers.settings import WorkerSettings
 from workers.worker import Exit, Worker
@@ -54,6 +55,10 @@ class Unsteady(MemoryWorker):
         self.finishes += 1
         self._look()
         return await super().finish(ended)
+
+    async def hand_over(self, moves: Sequence[Move]) -> list[str]:
+        self._look()
+        return await super().hand_over(moves)
 
     async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
         self.emits += 1
@@ -96,8 +101,8 @@ class Pool:
         """Start a worker with a quick heartbeat."""
         number = len(self.running) + 1
         given = {"name": f"w{number}", "heartbeat_s": 0.05, "take_wait_s": 0.1, "drain_s": 2.0} | settings
-        wanted = WorkerSettings(redis_url="", pool=POOL, blob_dir=self.blob_dir, **given)
-        worker = Worker(wanted, queue or self.queues.worker(POOL))
+        wanted = WorkerSettings(redis_url="", pool=POOL, blob_url=str(self.blob_dir), **given)
+        worker = Worker(wanted, queue or self.queues.worker(POOL), self.queues.pool)
         task = asyncio.create_task(worker.run())
         self.running.append((worker, task))
         return worker, task

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.blobs.names import output_name
 from gateway.contract.events import AudioDelta, Ended, MediaOutput
 from gateway.contract.ids import admitted_ms
 from gateway.contract.inputs import SpeechInput
 from gateway.contract.pools import ServedModel
-from workers.outputs import blob_name
 
 if TYPE_CHECKING:
     from tests.unit.workers.conftest import Pool
@@ -26,7 +26,8 @@ async def speaking(pool: "Pool") -> "Pool":
 
 
 def files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+    """List what is stored; what is being written does not count."""
+    return [path for path in folder.glob("[0-9]*/**/*") if path.is_file()]
 
 
 def media(end: Ended) -> MediaOutput:
@@ -57,7 +58,7 @@ async def test_a_kept_file_lies_under_the_name_of_its_attempt(speaking: "Pool") 
     (end,) = await speaking.ended()
     output = media(end)
     assert output.blob.endswith(f"/{request_id}-1.wav")
-    assert output.blob == blob_name(request_id, 1, "audio/wav")
+    assert output.blob == output_name(request_id, 1, "audio/wav")
     assert output.data == b""
     (path,) = files(speaking.blob_dir)
     assert path == speaking.blob_dir / output.blob
@@ -129,4 +130,4 @@ async def test_a_folder_that_takes_no_files_fails_the_request(speaking: "Pool") 
 def test_names_are_sorted_by_the_day_of_admission() -> None:
     request_id = "req_01a1fd8f39ed70a58897e298f2bb4b67"
     assert admitted_ms(request_id) // 86_400_000 == 20778
-    assert blob_name(request_id, 2, "audio/mpeg") == "2026/11/21/req_01a1fd8f39ed70a58897e298f2bb4b67-2.mp3"
+    assert output_name(request_id, 2, "audio/mpeg") == "2026/11/21/req_01a1fd8f39ed70a58897e298f2bb4b67-2.mp3"

@@ -12,7 +12,8 @@ import pytest
 
 from gateway.contract.events import Ended
 from gateway.contract.ids import new_request_id
-from gateway.contract.inputs import ChatInput, Message
+from gateway.contract.inputs import ChatInput
+from gateway.contract.inputs.text import Message
 from gateway.contract.pools import PoolSpec, ServedModel
 from gateway.contract.request import Request, encode_input
 from gateway.queues.port import Waiting

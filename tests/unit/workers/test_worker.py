@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog.testing
 
+from gateway.blobs.local import LocalBlobs
 from gateway.contract.events import Choice, Output, TextOutput
 from gateway.contract.pools import ModelState, ServedModel
 from gateway.queues import port as queue_port
 from gateway.queues.memory import MemoryQueues
 from tests.unit.workers.conftest import CHAT, LONG, POOL, SLOW, STREAM
 from workers import worker as worker_module
+from workers.ends import Place
 from workers.engine import Report, Run
 from workers.engines import ENGINES
 from workers.outputs import Outputs
@@ -210,7 +212,7 @@ class Crowded:
 async def runner(tmp_path: Path) -> AsyncIterator[tuple[Runner, MemoryQueues]]:
     """Answer a runner on an engine that lets requests wait inside, and its queues."""
     queues = MemoryQueues()
-    made = Runner(queues.worker(POOL), Crowded(), Outputs(tmp_path, 1000), "w")
+    made = Runner(queues.worker(POOL), Crowded(), Outputs(LocalBlobs(tmp_path), 1000), Place("w", POOL))
     made.models = ["m"]
     sending = asyncio.create_task(made.outbox.send())
     yield made, queues
@@ -252,3 +254,24 @@ async def test_a_fault_in_an_engine_fails_one_request_and_tells_the_caller_nothi
         ("succeeded", "done", ""),
     ]
     assert running.unexpected_errors == 1
+
+
+async def test_a_worker_that_is_told_off_ends_what_it_runs_and_takes_no_more_until_told_on(pool: "Pool") -> None:
+    await pool.serve(CHAT, SLOW)
+    pool.start()
+    operator = pool.queues.operator(POOL)
+    running = await pool.submit("slow")
+    await pool.until(lambda: running in pool.state.leases)
+    assert await operator.drain("w1", on=True)
+    await pool.until(lambda: any(status.draining for _, status in pool.state.workers.values()))
+    later = await pool.submit("chat")
+    (end,) = await pool.ended()
+    assert (end.id, end.outcome) == (running, "succeeded")
+    assert (await pool.queue.standing(later)).state == "queued"
+    assert await operator.drain("w1", on=False)
+    (end,) = await pool.ended()
+    assert (end.id, end.outcome) == (later, "succeeded")
+    await pool.until(lambda: not any(status.draining for _, status in pool.state.workers.values()))
+    [(_, status)] = pool.state.workers.values()
+    assert 0 < status.times.busy_ms <= status.times.up_ms
+    assert 0 <= status.times.load_ms <= status.times.up_ms

@@ -1,7 +1,7 @@
 """Switches in a prompt that make the fake engine misbehave, so that every fault can be met on purpose.
 
 Anywhere in a message or prompt: `fake:fail`, `fake:refuse`, `fake:lose`, `fake:crash`, `fake:hang`, each
-with `=N` only on the first N attempts; `fake:sleep=SECONDS` waits before the first token;
+with `=N` only on the first N attempts; `fake:sleep=SECONDS` waits before the first token, or before it fails;
 `fake:freeze=SECONDS` blocks the whole worker, as a paused machine does; `fake:tokens=N` sets the length.
 """
 

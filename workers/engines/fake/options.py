@@ -17,13 +17,15 @@ class FakeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tokens: Annotated[int, Meta(ge=1, le=10_000)] = 20
     """The length of an answer that no limit cuts off."""
     interval_ms: Annotated[float, Meta(ge=0)] = 0.0
-    """Milliseconds from one token to the next; 0 gives them all at once."""
+    """Milliseconds from one token or step to the next; 0 gives them all at once."""
     work_ms: Annotated[float, Meta(ge=0)] = 0.0
-    """Milliseconds before the first token."""
+    """Milliseconds before the first token or step."""
     capacity: Annotated[int, Meta(ge=1)] = 512
     """How many requests run at once."""
     dimensions: Annotated[int, Meta(ge=1, le=4096)] = 16
     """The length of an embedding."""
+    steps: Annotated[int, Meta(ge=1, le=30)] = 4
+    """The steps of an image or a video that asks for no number of them."""
     behaviour: Fault = "none"
     """A fault that every request meets."""
 

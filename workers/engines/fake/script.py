@@ -9,7 +9,8 @@ from functools import lru_cache
 import msgspec
 
 from gateway.contract.events import Choice, TextDelta, TextOutput, TokenLogprob
-from gateway.contract.inputs import ChatInput, CompletionInput, Stop, TextFormat
+from gateway.contract.inputs import ChatInput, CompletionInput
+from gateway.contract.inputs.text import Stop, TextFormat, TextPart
 from workers.engine import RefusedInput
 
 WORDS = ("the", "gate", "opens", "at", "dawn", "and", "every", "fare", "is", "counted", "once", "before", "it", "shuts")
@@ -36,7 +37,7 @@ def prompt_of(given: ChatInput | CompletionInput) -> str:
         if isinstance(message.content, str):
             parts.append(message.content)
         elif message.content is not None:
-            parts.extend(part.text for part in message.content)
+            parts.extend(part.text for part in message.content if isinstance(part, TextPart))
     return "\n".join(parts)
 
 

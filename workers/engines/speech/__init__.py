@@ -1,5 +1,8 @@
-"""The engine `speech`: real speech by espeak-ng, encoded by FFmpeg, streamed as it is synthesised.
+"""The engine `speech`: speech, cloned voices and music are made, and speech is understood.
 
-`library.py` is espeak-ng through ctypes, `voices.py` what may be asked for, `encoders.py` the formats,
-`job.py` one request in its thread, `engine.py` the engine.
+`engine.py` is what a worker sees. `families.py` finds the family that serves a model, each a file of its own: `espeak`
+(with `library.py`, espeak-ng through ctypes, and `voices.py`), and on torch `vits`, `speecht5`, `waveform`, `musicgen`
+and `whisper`; `torched.py` is what those share. `job.py` is one request with its clock, `sound.py` decodes what callers
+send, `speaking.py` cuts texts into pieces, `track.py` turns samples into a file by `encoders.py`, `transcript.py` turns
+tokens into segments and words, and `options.py` is what a catalog may say.
 """

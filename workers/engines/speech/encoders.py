@@ -1,4 +1,4 @@
-"""The formats of speech: samples go in bit by bit, an encoded file comes out bit by bit."""
+"""The formats of sound: samples go in bit by bit, an encoded file comes out bit by bit."""
 
 import struct
 from fractions import Fraction
@@ -46,6 +46,17 @@ CODECS: dict[Format, Codec] = {
     "aac": Codec("adts", "aac", bit_rate=64_000, options={"aac_coder": "fast"}),
     "flac": Codec("flac", "flac"),
 }
+
+
+MUSIC: dict[Format, Codec] = {
+    "mp3": Codec("mp3", "libmp3lame", bit_rate=128_000, options={"compression_level": "5"}),
+    "opus": Codec("ogg", "libopus", 48_000, 96_000, {"application": "audio"}),
+    "aac": Codec("adts", "aac", bit_rate=128_000),
+}
+"""What music needs more: the bit rates, and the coders made for it."""
+
+SLOWEST_STEP = 0.5
+"""The slowest that one filter stretches to."""
 
 
 class Encoder(Protocol):
@@ -151,18 +162,22 @@ class MediaEncoder:
 
 
 class Stretcher:
-    """Slows speech below what espeak-ng can, without changing its pitch (FFmpeg's atempo)."""
+    """Slows or hastens speech without changing its pitch: FFmpeg's atempo, which takes 0.5 to 100 and is chained."""
 
     def __init__(self, rate: int, tempo: float) -> None:
         self._rate = rate
         self._samples = 0
         self._graph = Graph()
         source = self._graph.add_abuffer(sample_rate=rate, format="s16", layout="mono", time_base=Fraction(1, rate))
-        tempo_filter = self._graph.add("atempo", f"{tempo:.6f}")
         shape = self._graph.add("aformat", "sample_fmts=s16:channel_layouts=mono")
         sink = self._graph.add("abuffersink")
-        source.link_to(tempo_filter)
-        tempo_filter.link_to(shape)
+        last = source
+        while tempo:
+            step = max(tempo, SLOWEST_STEP)
+            tempo_filter = self._graph.add("atempo", f"{step:.6f}")
+            last.link_to(tempo_filter)
+            last, tempo = tempo_filter, (tempo / step if step != tempo else 0.0)
+        last.link_to(shape)
         shape.link_to(sink)
         self._graph.configure()
 
@@ -204,10 +219,11 @@ def samples_of(frame: av.AudioFrame) -> bytes:
     return bytes(frame.planes[0])[: 2 * frame.samples]
 
 
-def make_encoder(kind: Format, rate: int) -> Encoder:
+def make_encoder(kind: Format, rate: int, *, music: bool = False) -> Encoder:
     """Make the encoder of a format for samples of a rate in Hz."""
     if kind == "wav":
         return WavEncoder(rate)
     if kind == "pcm":
         return PcmEncoder(rate)
-    return MediaEncoder(CODECS[kind], rate)
+    codec = MUSIC.get(kind, CODECS[kind]) if music else CODECS[kind]
+    return MediaEncoder(codec, rate)

@@ -1,96 +1,75 @@
-"""One speech request, in the thread that synthesises and encodes it."""
+"""One request on its way through the engine: its clock, and how it is told to stop."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from gateway.contract.events import MediaOutput
-from gateway.contract.inputs import SpeechInput
-from workers.engine import RefusedInput, Run
-from workers.engines.speech.encoders import MEDIA_TYPES, Format, Stretcher, make_encoder, with_known_size
-from workers.engines.speech.library import Espeak
+import numpy as np
+import numpy.typing as npt
 
-NORMAL_RATE = 175
-"""Words a minute at speed 1."""
-SLOWEST_RATE = 80
-"""The slowest that espeak-ng speaks; what is slower is stretched. Its fastest is 700, speed 4."""
-NORMAL_PITCH = 50
-SILENCE_MS = 100
-"""Less sound than this means that there was nothing to say: espeak-ng gives 7 to 60 ms for mere punctuation."""
-CHUNK_BYTES = 32 * 1024
-"""The most that goes out in one piece."""
+from gateway.contract.events import AudioDelta
+from workers.engine import Run
+
+Samples = npt.NDArray[np.float32]
+
+
+class Stopped(Exception):
+    """The request was cancelled; its thread unwinds."""
 
 
 class Job:
-    """Speaks one input. `stopped`, set from another thread, ends it within 60 ms of sound.
+    """What a model's thread knows of a request. `stopped`, set from the event loop, ends it at the next step.
 
-    The forward phase is the synthesis, the postprocess phase stretching and encoding.
+    Every moment belongs to one phase, so that the phases add up to the time that the request took. It is made on
+    the event loop and then belongs to one thread at a time.
     """
 
-    def __init__(self, run: Run, given: SpeechInput, voice: str, send: Callable[[bytes], None] | None) -> None:
+    def __init__(self, run: Run) -> None:
+        self.run = run
         self.stopped = False
-        self._run = run
-        self._given = given
-        self._voice = voice
-        self._send = send
-        self._file: list[bytes] = []
-        self._samples = 0
+        self.sound: Samples = np.zeros(0, np.float32)
+        """The sound that came with the request: one channel at 16 kHz."""
+        self._loop = asyncio.get_running_loop()
+        self._phase = "preprocess"
+        self._since_ns = time.perf_counter_ns()
 
-    def work(self, espeak: Espeak) -> MediaOutput:
-        """Synthesise and encode the whole; blocks. Raises RefusedInput, EspeakError or av.FFmpegError."""
-        given, run = self._given, self._run
-        self._kind: Format = given.response_format or "mp3"
-        self._rate = espeak.sample_rate
-        self._encoder = make_encoder(self._kind, self._rate)
-        words_a_minute = NORMAL_RATE * (given.speed or 1.0)
-        slow = words_a_minute < SLOWEST_RATE
-        self._stretcher = Stretcher(self._rate, words_a_minute / SLOWEST_RATE) if slow else None
-        began = time.perf_counter_ns()
-        ended = espeak.speak(
-            given.input,
-            voice=self._voice,
-            rate=round(max(words_a_minute, SLOWEST_RATE)),
-            pitch=NORMAL_PITCH if given.pitch is None else given.pitch,
-            heard=self._heard,
-        )
-        run.phases.forward_us = (time.perf_counter_ns() - began) // 1000 - run.phases.postprocess_us
-        if ended:
-            self._finish()
-            run.units.characters = len(given.input)
-        return self._output()
-
-    def _heard(self, samples: bytes, characters: int) -> bool:
+    def check(self) -> None:
+        """Raise Stopped where the request was cancelled."""
         if self.stopped:
-            return False
-        began = time.perf_counter_ns()
-        self._encode(samples if self._stretcher is None else self._stretcher.write(samples))
-        self._run.units.characters = characters
-        self._run.phases.postprocess_us += (time.perf_counter_ns() - began) // 1000
-        return True
+            raise Stopped
 
-    def _encode(self, samples: bytes) -> None:
-        if samples:
-            self._samples += len(samples) // 2
-            self._give(self._encoder.write(samples))
-            self._run.units.audio_ms = round(self._samples * 1000 / self._rate)
+    def enter(self, phase: str) -> str:
+        """Count the time until now to the phase that was, and go on in another; answers the one that was."""
+        before, now_ns = self._phase, time.perf_counter_ns()
+        spent_us = (now_ns - self._since_ns) // 1000
+        field, phases = before + "_us", self.run.phases
+        setattr(phases, field, getattr(phases, field) + spent_us)
+        self._since_ns += spent_us * 1000
+        self._phase = phase
+        if phase == "forward":
+            self.run.began()
+        return before
 
-    def _finish(self) -> None:
-        began = time.perf_counter_ns()
-        if self._stretcher is not None:
-            self._encode(self._stretcher.close())
-        if self._run.units.audio_ms < SILENCE_MS:
-            raise RefusedInput("There is nothing to say in this input: give it words.")
-        self._give(self._encoder.close())
-        self._run.phases.postprocess_us += (time.perf_counter_ns() - began) // 1000
+    @contextmanager
+    def phase(self, phase: str) -> Iterator[None]:
+        """Count the block to a phase, and what follows to the one before."""
+        before = self.enter(phase)
+        try:
+            yield
+        finally:
+            self.enter(before)
 
-    def _give(self, data: bytes) -> None:
-        if data:
-            self._file.append(data)
-        if self._send is not None:
-            for start in range(0, len(data), CHUNK_BYTES):
-                self._send(data[start : start + CHUNK_BYTES])
+    @property
+    def heard(self) -> bool:
+        """Whether sound goes to someone as it is made."""
+        return self.run.heard
 
-    def _output(self) -> MediaOutput:
-        data = b"".join(self._file)
-        if self._kind == "wav" and data:
-            data = with_known_size(self._rate, data)
-        return MediaOutput(MEDIA_TYPES[self._kind], len(data), data)
+    def send(self, data: bytes) -> None:
+        """Send the next bytes of the file to whoever listens; from the thread."""
+        self._loop.call_soon_threadsafe(self.run.emit, AudioDelta(data))
+
+    def progress(self, fraction: float) -> None:
+        """Say how far the request is; from the thread."""
+        if self.run.watched and not self.stopped:
+            self._loop.call_soon_threadsafe(self.run.progress, min(1.0, fraction))

@@ -1,4 +1,4 @@
-"""What a worker sees of vLLM: one model, as many requests at once as it has room for."""
+"""What a worker sees of vLLM: one model with its adapters, as many requests at once as it has room for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,47 +6,63 @@ from functools import partial
 from pathlib import Path
 
 from gateway.contract.events import Output
-from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput
+from gateway.contract.inputs import ChatInput, CompletionInput, EmbeddingInput, RerankInput
 from gateway.contract.pools import ModelState, ServedModel
 from workers.engine import EngineLost, RefusedInput, Report, Run
-from workers.engines.vllm.embedding import embed
-from workers.engines.vllm.environment import prepare
+from workers.engines.vllm.devices import Claim, claim_devices, lock_folder
+from workers.engines.vllm.embedding import embed, texts_of
+from workers.engines.vllm.environment import on_processor, prepare
 from workers.engines.vllm.generation import generate
 from workers.engines.vllm.loading import LOAD_ERRORS, load_apart
-from workers.engines.vllm.options import BadModel, Source, VllmOptions, options_of, source_of
+from workers.engines.vllm.options import BadModel, VllmOptions
+from workers.engines.vllm.ranking import rank
+from workers.engines.vllm.serving import Serving, serving_of
 from workers.engines.vllm.shapes import Served
 from workers.tiny.models import UnknownTinyModel, make_tiny
 
 KV_FULL = 0.95
 """The share of the KV memory above which nothing more is taken: what runs still grows."""
+MOST_SHARE = 4
+"""A request of many texts occupies at most one of so many parts of the engine."""
 
 
 class VllmEngine:
-    """An engine that serves one model by vLLM, in process. Further models of a pool are reported as failed."""
+    """An engine that serves one model by vLLM, in process, with its adapters and further names."""
 
     def __init__(self, models_dir: Path) -> None:
         self._models_dir = models_dir
         self.model: Served | None = None
         """The loaded model; None before and after."""
         self._options = VllmOptions()
+        self._pools = False
+        self._claim: Claim | None = None
         self._live = 0  # sequences handed to the engine and not yet back
 
     async def load(self, models: Sequence[ServedModel], report: Report) -> None:
-        """Load the first model and report it as `ready` with its context, or as `failed` with the reason."""
-        for extra in models[1:]:
-            detail = f"a worker serves one model by vLLM, here {models[0].name}: give {extra.name} a pool of its own"
-            report(extra.name, ModelState(state="failed", detail=detail))
-        for model in models[:1]:
+        """Load the base model and its adapters; report each as `ready`, or as `failed` with the reason."""
+        for model in models:
             report(model.name, ModelState(state="loading"))
-            try:
-                source = source_of(model, self._models_dir)
-                options = options_of(model, source)
-                served = await load_apart(partial(_start, self._models_dir, model.name, source, options))
-            except LOAD_ERRORS as error:
+        try:
+            serving = serving_of(models, self._models_dir)
+            self._claim = claim_devices(serving, lock_folder())
+            self.model = await load_apart(partial(_start, self._models_dir, serving, self._claim))
+        except LOAD_ERRORS as error:
+            for model in models:
                 report(model.name, ModelState(state="failed", detail=_in_short(error)))
-                return
-            self.model, self._options = served, options
-            report(model.name, ModelState(state="ready", context_tokens=served.context_tokens))
+            return
+        self._options, self._pools = serving.options, serving.runner == "pooling"
+        ready = ModelState(state="ready", context_tokens=self.model.context_tokens)
+        for name in (serving.name, *serving.aliases):
+            report(name, ready)
+        for name, why in serving.refused.items():
+            report(name, ModelState(state="failed", detail=f"BadModel: {why}"))
+        for name, adapter in serving.adapters.items():
+            try:
+                await self.model.adopt(name, adapter)
+            except LOAD_ERRORS as error:
+                report(name, ModelState(state="failed", detail=_in_short(error)))
+            else:
+                report(name, ready)
 
     def capacity(self) -> int:
         """Say how many more sequences fit: by number, and by KV memory if they are like those that run."""
@@ -67,24 +83,27 @@ class VllmEngine:
         model, given = self.model, run.input
         if model is None:
             raise EngineLost("No model is loaded.")
-        if not isinstance(given, ChatInput | CompletionInput | EmbeddingInput):
-            raise RefusedInput("This model makes text and embeddings only.")
-        if isinstance(given, EmbeddingInput) is (self._options.runner != "pooling"):
+        if not isinstance(given, ChatInput | CompletionInput | EmbeddingInput | RerankInput):
+            raise RefusedInput("This model makes text, embeddings and rankings only.")
+        if isinstance(given, EmbeddingInput | RerankInput) is not self._pools:
             raise RefusedInput(f"This model does not do the task {run.request.task}.")
         width = self._width(given)
         self._live += width
         try:
             if isinstance(given, EmbeddingInput):
                 return await embed(model, run, given, width)
+            if isinstance(given, RerankInput):
+                return await rank(model, run, given, width)
             return await generate(model, run, given)
         finally:
             self._live -= width
 
-    def _width(self, given: ChatInput | CompletionInput | EmbeddingInput) -> int:
+    def _width(self, given: ChatInput | CompletionInput | EmbeddingInput | RerankInput) -> int:
         """Say how many sequences an input occupies at once."""
-        if not isinstance(given, EmbeddingInput):
+        if isinstance(given, ChatInput | CompletionInput):
             return given.n or 1
-        return 1 if isinstance(given.input, str) else min(len(given.input), max(1, self._options.max_num_seqs // 4))
+        count = len(texts_of(given)) if isinstance(given, EmbeddingInput) else len(given.documents)
+        return min(count, max(1, self._options.max_num_seqs // MOST_SHARE))
 
     def failure(self) -> Exception | None:
         """Say that the engine has died."""
@@ -99,19 +118,25 @@ class VllmEngine:
             await asyncio.to_thread(model.stop)
             await asyncio.sleep(0)
             model.forget()
+        if self._claim is not None:
+            self._claim.release()
 
 
-def _start(models_dir: Path, name: str, source: Source, options: VllmOptions) -> Served:
+def _start(models_dir: Path, serving: Serving, claim: Claim) -> Served:
     """Make what is missing, import vLLM, and load; blocks for 10 to 60 s."""
-    if source.tiny:
+    tiny = [source.tiny for source in serving.sources if source.tiny]
+    if tiny:
         try:
-            make_tiny(models_dir, [source.tiny])
+            make_tiny(models_dir, tiny)
         except UnknownTinyModel as error:
             raise BadModel(str(error)) from None
-    prepare(source, options)
-    from workers.engines.vllm.adapter import Vllm
+    prepare(serving, claim.devices)
+    from workers.engines.vllm.adapter.model import Vllm
 
-    return Vllm.start(name, source, options)
+    if on_processor():
+        return Vllm.start(serving)
+    with claim.alone():
+        return Vllm.start(serving)
 
 
 def _in_short(error: Exception) -> str:

@@ -1,9 +1,10 @@
 """What vLLM reads from the environment, set before it is imported: nobody else has a say in it."""
 
 import os
+from collections.abc import Sequence
 from importlib import metadata
 
-from workers.engines.vllm.options import Source, VllmOptions
+from workers.engines.vllm.serving import Serving
 
 
 def on_processor() -> bool:
@@ -15,7 +16,7 @@ def on_processor() -> bool:
     return True
 
 
-def prepare(source: Source, options: VllmOptions) -> None:
+def prepare(serving: Serving, devices: Sequence[int]) -> None:
     """Set what vLLM, torch and the Hugging Face libraries are to find, in this process and its children."""
     settings = {
         "VLLM_NO_USAGE_STATS": "1",  # without it vLLM reports home
@@ -28,15 +29,17 @@ def prepare(source: Source, options: VllmOptions) -> None:
         "LLGUIDANCE_LOG_LEVEL": "0",
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a worker has threads, and its event loop must not be copied
     }
-    if source.local:
+    if devices:
+        settings["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, devices))
+    if all(source.local for source in serving.sources):
         settings |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     if on_processor():
         # The engine's process runs the model itself instead of one more process: 0.7 GB less.
         settings["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
-    if options.enforce_eager:
+    if serving.options.enforce_eager:
         # Even then torch compiles a few functions at their first use, such as the ranks of log-probabilities:
         # 18 s on a processor, in which nobody is served, and a failure where there is no C++ compiler.
         settings["TORCHDYNAMO_DISABLE"] = "1"
-    if source.tiny:
+    if serving.source.tiny:
         settings["OMP_NUM_THREADS"] = "1"  # a tiny model is slower on more
     os.environ.update(settings)

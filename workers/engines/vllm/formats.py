@@ -12,13 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.contract.inputs import (
-    ChoiceFormat,
-    JsonObjectFormat,
-    JsonSchemaFormat,
-    RegexFormat,
-    ResponseFormat,
-)
+from gateway.contract.inputs.text import ChoiceFormat, JsonObjectFormat, JsonSchemaFormat, RegexFormat, ResponseFormat
 from workers.engine import RefusedInput
 from workers.engines.vllm.shapes import Constraint
 

@@ -9,6 +9,7 @@ from gateway.contract.events import TextOutput
 from gateway.contract.inputs import ChatInput, CompletionInput
 from workers.engine import RefusedInput, Run
 from workers.engines.vllm.answer import Answer, Echo
+from workers.engines.vllm.batches import origin_of
 from workers.engines.vllm.formats import constraint_of
 from workers.engines.vllm.prompting import conversation, tool_list
 from workers.engines.vllm.sampling import draw_of
@@ -54,7 +55,7 @@ async def generate(model: Served, run: Run, given: ChatInput | CompletionInput) 
 async def _prepare_chat(model: Served, run: Run, given: ChatInput) -> _Plan:
     tools = plan_tools(given, can_parse=model.can_parse_tools)
     shown = tool_list(tools.shown)
-    prompt = await model.chat_prompt(conversation(given.messages), shown)
+    prompt = await model.chat_prompt(conversation(given.messages), shown, origin_of(run))
     keep_special = tools.parsed and model.tool_reader(shown).keep_special
 
     def reader() -> Reader:
@@ -68,7 +69,7 @@ async def _prepare_chat(model: Served, run: Run, given: ChatInput) -> _Plan:
 
 async def _prepare_text(model: Served, run: Run, given: CompletionInput) -> _Plan:
     constraint = constraint_of(given.response_format)
-    prompt = await model.text_prompt(given.prompt)
+    prompt = await model.text_prompt(given.prompt, origin_of(run))
     draw = draw_of(given, _room(model, prompt), constraint=constraint, keep_special=False, stream=run.watched)
     echo = Echo(text=given.prompt, first=model.token_text(prompt.ids[0])) if given.echo else None
     return _Plan(prompt=prompt, draw=draw, answer=Answer(run, draw, PlainReader, echo))

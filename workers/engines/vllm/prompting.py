@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.contract.inputs import Message, TextPart, Tool
+from gateway.contract.inputs.text import ContentPart, Message, TextPart, Tool
+from workers.engine import RefusedInput
 
 
 def conversation(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -29,10 +30,12 @@ def _turn(message: Message) -> dict[str, Any]:
     return turn
 
 
-def _text(content: str | list[TextPart] | None) -> str | list[dict[str, str]]:
-    if isinstance(content, list):
-        return [{"type": "text", "text": part.text} for part in content]
-    return content or ""
+def _text(content: str | list[ContentPart] | None) -> str | list[dict[str, str]]:
+    if not isinstance(content, list):
+        return content or ""
+    if not all(isinstance(part, TextPart) for part in content):
+        raise RefusedInput("This model reads text only.")
+    return [{"type": "text", "text": part.text} for part in content if isinstance(part, TextPart)]
 
 
 def tool_list(tools: Sequence[Tool]) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from workers.engines.vllm.serving import Adapter
+
 Kind = Literal["json", "json_object", "regex", "choice"]
 
 
@@ -44,12 +46,38 @@ class Draw(msgspec.Struct, frozen=True, kw_only=True):
     """Whether steps come as tokens do; else there is one, the last."""
 
 
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose prompt it is, and by which of the names that a process serves it was called."""
+
+    account: int
+    model: str
+
+    @property
+    def salt(self) -> str:
+        """What keeps the cached prefixes of accounts apart: a hit costs less, and would tell one of another's."""
+        return f"account-{self.account}"
+
+
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt as token ids, ready for the engine."""
 
     ids: list[int]
     ready: Any
     """vLLM's own form of it."""
+    origin: Origin
+    pooling: Any = None
+    """How vLLM is to judge a pair."""
+
+
+class Pooled(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pooling model makes of a text: little-endian float32 numbers."""
+
+    numbers: bytes
+    cached_tokens: int = 0
+
+
+Scoring = Literal["pairs", "vectors"]
+"""How a model ranks: it reads query and document together, or gives a vector for each."""
 
 
 class Chances(Protocol):
@@ -135,6 +163,8 @@ class Served(Protocol):
     load: Load
     context_tokens: int
     can_parse_tools: bool
+    scoring: Scoring | None
+    """None where it does not rank."""
 
     @property
     def dead(self) -> bool:
@@ -149,12 +179,20 @@ class Served(Protocol):
         """Free what is left of a stopped engine, one turn of the event loop later."""
         ...
 
-    async def chat_prompt(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> Prompt:
+    async def adopt(self, name: str, adapter: Adapter) -> None:
+        """Load a LoRA adapter to be called by `name`. Raises what vLLM raises where it does not fit the model."""
+        ...
+
+    async def chat_prompt(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], origin: Origin) -> Prompt:
         """Apply the chat template and tokenise. Raises RefusedInput."""
         ...
 
-    async def text_prompt(self, text: str) -> Prompt:
+    async def text_prompt(self, text: str, origin: Origin) -> Prompt:
         """Tokenise a text. Raises RefusedInput."""
+        ...
+
+    async def pair_prompt(self, query: str, document: str, origin: Origin) -> Prompt:
+        """Write query and document as one text; only where `scoring` is "pairs". Raises RefusedInput."""
         ...
 
     def token_text(self, token: int) -> str:
@@ -169,8 +207,12 @@ class Served(Protocol):
         """Hand a request to the engine. Raises RefusedInput and EngineLost."""
         ...
 
-    async def embed(self, request_id: str, prompt: Prompt, dimensions: int | None) -> tuple[bytes, int]:
-        """Embed one text: float32 bytes, and the number of them. Raises RefusedInput and EngineLost."""
+    async def embed(self, request_id: str, prompt: Prompt, dimensions: int | None) -> Pooled:
+        """Embed one text. Raises RefusedInput and EngineLost."""
+        ...
+
+    async def score(self, request_id: str, prompt: Prompt) -> Pooled:
+        """Judge one pair: one number, without bounds. Raises RefusedInput and EngineLost."""
         ...
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from gateway.contract.inputs import ChatInput, NamedTool, Tool
+from gateway.contract.inputs import ChatInput
+from gateway.contract.inputs.text import NamedTool, Tool
 from workers.engine import RefusedInput
 from workers.engines.vllm.formats import constraint_of, nodes_of, schema_constraint
 from workers.engines.vllm.scanner import CallScanner

@@ -1,6 +1,7 @@
--- I3: spent = what the ledger charged, per account. A charge (kind 0) stands with a minus on its account.
+-- I3: spent = what the ledger charged less what it refunded, per account. A charge (kind 0) stands with a minus on its
+-- account, a refund (kind 2) with a plus.
 with booked as (
-  select account_id, -sum(amount_nanos) as amount from ledger_entry where kind = 0 and account_id > 0 group by 1
+  select account_id, -sum(amount_nanos) as amount from ledger_entry where kind in (0, 2) and account_id > 0 group by 1
 ), figures as (
   select coalesce(a.id, b.account_id) as id, coalesce(a.spent_nanos, 0) as left_figure, coalesce(b.amount, 0) as right_figure
   from account a full join booked b on b.account_id = a.id

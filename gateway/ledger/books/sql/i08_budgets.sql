@@ -1,10 +1,12 @@
--- I8: what counts against a key's budget = its open holds and its charges, per key.
+-- I8: what counts against a key's budget = its open holds and its charges, less what was refunded of them, per key.
 with spent as (
   select api_key_id, sum(amount) as amount from (
     select api_key_id, hold_nanos as amount from open_request
     union all
     select api_key_id, charge_nanos from usage
-  ) both_kinds group by 1
+    union all
+    select api_key_id, -amount_nanos from refund
+  ) all_kinds group by 1
 ), figures as (
   select coalesce(k.id, s.api_key_id) as id, coalesce(k.used_nanos, 0) as left_figure, coalesce(s.amount, 0) as right_figure
   from api_key k full join spent s on s.api_key_id = k.id

@@ -1,4 +1,4 @@
--- I10, for outputs.py: kept outputs that are media, which are msgpack arrays of five whose first is the tag 3, and who won.
+-- I10, for outputs.py: kept outputs that are media, which are msgpack arrays whose first element is the tag 3 or 4, and who won.
 select 'req_' || replace(r.id::text, '-', '') as id, r.output, u.attempt, r.expires_at <= now() as expired
 from request_output r join usage u on u.id = r.id
-where substring(r.output from 1 for 2) = '\x9503'
+where (get_byte(r.output, 0) & 240) = 144 and get_byte(r.output, 1) in (3, 4)

@@ -1,0 +1,1 @@
+"""`/admin/api`: what operators do, as JSON."""

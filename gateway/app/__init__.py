@@ -1,0 +1,7 @@
+"""The gateway process, wired: the only place where its parts meet.
+
+parts.py    Parts(settings): everything it is made of
+rooms.py    the admin API, the dashboard, and the dialects of other clouds, with what they are given
+running.py  what goes on beside the calls
+create.py   create_app(settings): routes, and the application
+"""

@@ -1,0 +1,25 @@
+-- I13: the sums of keys in closed days = those of their parts, in every measure.
+-- $1, $2: of the days that begin from one on to before another.
+with summed as (
+  select (hour at time zone 'UTC')::date as day, account_id, api_key_id, outcome,
+    sum(requests) as requests, sum(charge_nanos) as charge_nanos, sum(cost_nanos) as cost_nanos, sum(uncosted) as uncosted, sum(gpu_us) as gpu_us, sum(latency_us) as latency_us,
+    sum(input_tokens) as input_tokens, sum(cached_tokens) as cached_tokens, sum(output_tokens) as output_tokens, sum(reasoning_tokens) as reasoning_tokens, sum(characters) as characters,
+    sum(images) as images, sum(pixels) as pixels, sum(steps) as steps, sum(audio_ms) as audio_ms, sum(video_ms) as video_ms,
+    sum(latencies) as latencies
+  from usage_rollup where hour >= date_trunc('day', $1::timestamptz + interval '23 hours', 'UTC')
+    and hour < least($2::timestamptz, (select date_trunc('day', greatest(closed_through, 'epoch'), 'UTC') from rollup_state))
+  group by 1, 2, 3, 4
+), pairs as (
+  select coalesce(c.day, s.day) as at, coalesce(c.api_key_id, s.api_key_id) as api_key_id,
+    c.charge_nanos as left_figure, s.charge_nanos as right_figure,
+    ((c.requests, c.charge_nanos, c.cost_nanos, c.uncosted, c.gpu_us, c.latency_us, c.input_tokens, c.cached_tokens,
+      c.output_tokens, c.reasoning_tokens, c.characters, c.images, c.pixels, c.steps, c.audio_ms, c.video_ms, c.latencies)
+    = (s.requests, s.charge_nanos, s.cost_nanos, s.uncosted, s.gpu_us, s.latency_us, s.input_tokens, s.cached_tokens,
+      s.output_tokens, s.reasoning_tokens, s.characters, s.images, s.pixels, s.steps, s.audio_ms, s.video_ms, s.latencies)) is true as equal
+  from (select * from rollup_day_key where day >= (($1::timestamptz + interval '23 hours') at time zone 'UTC')::date
+    and day < ($2::timestamptz at time zone 'UTC')::date) c full join summed s using (day, account_id, api_key_id, outcome)
+)
+select coalesce(sum(left_figure), 0) as left_figure, coalesce(sum(right_figure), 0) as right_figure,
+  count(*) filter (where not equal) as broken,
+  (array_agg(at || ' key ' || api_key_id) filter (where not equal))[1:10] as offenders
+from pairs

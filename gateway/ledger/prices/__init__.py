@@ -1,0 +1,1 @@
+"""The versions of prices as operators make them, through every door: published, scheduled, called off."""

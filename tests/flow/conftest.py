@@ -1,0 +1,23 @@
+"""A system whose models can do the same in several ways."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system import System, running_system
+
+ROUTING = Path(__file__).parent / "routing.yaml"
+
+
+@pytest.fixture(scope="session")
+def routing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Answer a whole running system with the catalog `routing.yaml`, shared by the tests of this process."""
+    folder = tmp_path_factory.mktemp("routing")
+    folder.chmod(0o711)
+    with running_system(folder / "data", "--catalog", str(ROUTING), engines="fake,upstream") as running_now:
+        running_now.wait_ready(
+            *("dear-picture", "fair-picture", "small-picture"),
+            *("two-ways", "one-way", "slow-chat", "either", "half-hosted"),
+        )
+        yield running_now

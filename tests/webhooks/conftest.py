@@ -1,0 +1,13 @@
+"""One database for the tests of a module."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.webhooks.office import Office
+
+
+@pytest.fixture
+async def office(module_database_url: str) -> AsyncIterator[Office]:
+    async with Office(module_database_url) as made:
+        yield made
