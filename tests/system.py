@@ -81,7 +81,9 @@ class System:
         end = time.monotonic() + within_s
         while time.monotonic() < end:
             with self.client() as client:
-                rows = {row["id"]: row for row in client.get("/v1/models").json()["data"]}
+                told = client.get("/v1/models")
+            assert told.status_code == 200, told.text
+            rows = {row["id"]: row for row in told.json()["data"]}
             if all(rows.get(model, {}).get("available") for model in models):
                 return
             time.sleep(POLL_S)

@@ -1,6 +1,7 @@
 """The page Queues & workers: what waits and who works, live, and what operators may do about it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 
 import httpx
@@ -56,8 +57,9 @@ class Hall:
     """Queues in memory, Postgres, and the dashboard over both."""
 
     def __init__(self, engine: AsyncEngine) -> None:
+        now_us = time.time_ns() // 1000
         self.engine = engine
-        self.queues = MemoryQueues()
+        self.queues = MemoryQueues(lambda: now_us)  # it stands: no worker falls silent while a page is drawn slowly
         self.away = False
         estimates = Estimates(Outlook())
         floor = Floor("g", lambda: CATALOG, self.queues.pool, Backlog(), estimates, MemoryHistories())

@@ -17,7 +17,8 @@ from tests.second_gateway import second_gateway
 from tests.system import System
 
 READS = {"GET", "HEAD", "OPTIONS"}
-FILLED = {"int": "1", "uuid": "0190a000-0000-7000-8000-000000000000"}
+FILLED = {"int": "999999999", "uuid": "0190a000-0000-7000-8000-000000000000"}
+"""Nobody's: what a role may do is asked of the system that other tests share."""
 KEYS = {"billing": "the-billing-key-of-these-routes", "viewer": "the-viewer-key-of-these-routes"}
 FOR_BILLING = {"accounts", "backtests", "books", "keys", "price-lists", "prices", "requests"}
 """What is about money; all else that changes is for owners alone."""
