@@ -9,12 +9,14 @@ from litestar.di import Provide
 from litestar.handlers import asgi
 from litestar.openapi import OpenAPIConfig
 
-from gateway.admin.site.headers import guard_refusals
+from gateway.admin.site.assets import check_assets
+from gateway.admin.site.oidc.members import config_of
 from gateway.app.parts import Parts
-from gateway.app.rooms import admin_room, dialects, site_room
+from gateway.app.rooms import admin_room, dialects
 from gateway.app.running import running
 from gateway.flow.shelf import Shelf
 from gateway.http.blobs import BlobsController
+from gateway.http.endpoint import AsgiHandler
 from gateway.http.errors import native_body
 from gateway.http.fal.door import PREFIX as FAL_PREFIX
 from gateway.http.fal.door import FalDoor
@@ -24,6 +26,7 @@ from gateway.http.front import Front
 from gateway.http.gmi.routes import GMI_ROUTES
 from gateway.http.handlers import handlers_of
 from gateway.http.health import live, metrics, ready
+from gateway.http.late import Late
 from gateway.http.models import ModelsController
 from gateway.http.native.requests import RequestsController
 from gateway.http.openai.video_calls import VIDEO_TASKS
@@ -84,7 +87,6 @@ def create_app(settings: Settings) -> Front:
             *GMI_ROUTES,
             *REPLICATE_ROUTES,
             admin_room(parts),
-            site_room(parts),
             take_payment,
             live,
             ready,
@@ -95,7 +97,6 @@ def create_app(settings: Settings) -> Front:
         dependencies={name: Provide(_giving(part), sync_to_thread=False) for name, part in given.items()},
         exception_handlers=handlers_of(native_body),
         lifespan=[partial(running, parts)],
-        before_send=[guard_refusals],
         state=State({"readiness": parts.readiness}),
         openapi_config=OpenAPIConfig(title="Faregate", version=VERSION, path="/openapi/litestar"),
         request_max_body_size=settings.max_body_bytes,
@@ -103,7 +104,21 @@ def create_app(settings: Settings) -> Front:
         debug=False,
     )
     fal = FalDoor(parts.desk, parts.files, PublicKeys(parts.engine))
-    return Front(hot, litestar, {FAL_PREFIX: fal.serve}, networks_of(settings.trusted_proxies, "trusted_proxies"))
+    proxies = networks_of(settings.trusted_proxies, "trusted_proxies")
+    return Front(hot, {FAL_PREFIX: fal.serve}, _site(parts), litestar, proxies)
+
+
+def _site(parts: Parts) -> AsgiHandler:
+    """Give what serves the pages; what they lack is told now, and not at the first page."""
+    check_assets()
+    oidc = config_of(parts.settings)
+
+    def make() -> Litestar:
+        from gateway.app.site import create_site
+
+        return create_site(parts, oidc)
+
+    return Late(make).serve
 
 
 def _giving(part: Any) -> Any:

@@ -17,17 +17,22 @@ from gateway.net.addresses import Network
 
 
 class Front:
-    """An ASGI application; `litestar` is the one behind it. `below` has what serves all that begins with a prefix."""
+    """An ASGI application.
+
+    `below` has what serves all that begins with a prefix, `site` serves the pages, `litestar` the rest.
+    """
 
     def __init__(
         self,
         hot: Mapping[str, AsgiHandler],
-        litestar: Litestar,
         below: Mapping[str, AsgiHandler],
+        site: AsgiHandler,
+        litestar: Litestar,
         proxies: tuple[Network, ...] = (),
     ) -> None:
         self._hot = hot
         self._below = below
+        self._site = site
         self._proxies = proxies
         self.litestar = litestar
 
@@ -38,7 +43,14 @@ class Front:
         ORIGIN.set(origin)
         path = scope.get("path", "")
         handler = self._hot.get(path) or self._below.get(path[: path.find("/", 1) + 1])
-        return (handler or self.litestar)(scope, receive, _telling(origin, send))
+        if handler is None:
+            handler = self._site if is_page(path) else self.litestar
+        return handler(scope, receive, _telling(origin, send))
+
+
+def is_page(path: str) -> bool:
+    """Say whether an address is one of the dashboard's or of the owners' pages."""
+    return path == "/" or (path.startswith(("/admin", "/usage", "/assets/")) and not path.startswith("/admin/api"))
 
 
 def _telling(origin: Origin, send: Send) -> Send:

@@ -12,7 +12,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.routes import HTTPRoute
 
 from gateway.admin.site.roles import ROLES, may
-from gateway.app.create import create_app
+from gateway.app.parts import Parts
+from gateway.app.site import create_site
 from gateway.settings import load_settings
 from tests.admin.conftest import OPERATOR_KEYS, SiteHouse, sign_in, token_of
 from tests.system import System, running_system
@@ -61,7 +62,7 @@ def table(product: System) -> Sequence[Door]:
         "FAREGATE_REDIS_URL": product.redis_url,
         "FAREGATE_BLOB_URL": str(product.data / "blobs"),
     }
-    return list(doors(create_app(load_settings(environ)).litestar))
+    return list(doors(create_site(Parts(load_settings(environ)), None)))
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from litestar.routes import ASGIRoute, HTTPRoute
 
 from gateway.admin.site.roles import ROLES, may
 from gateway.app.create import create_app
+from gateway.app.parts import Parts
+from gateway.app.site import create_site
 from gateway.settings import load_settings
 from tests.second_gateway import second_gateway
 from tests.system import System
@@ -54,7 +56,8 @@ def table(system: System) -> Sequence[Way]:
         "FAREGATE_REDIS_URL": system.redis_url,
         "FAREGATE_BLOB_URL": str(system.data / "blobs"),
     }
-    return sorted(ways(create_app(load_settings(environ)).litestar))
+    settings = load_settings(environ)
+    return sorted({*ways(create_app(settings).litestar), *ways(create_site(Parts(settings), None))})
 
 
 @pytest.fixture(scope="module")

@@ -43,11 +43,12 @@ HEAVY = {
 LATE = {
     "gateway.admin.site.oidc.provider",  # loads joserfc and cryptography
     "gateway.admin.site.oidc.routes",
+    "gateway.app.site",  # loads jinja2, and all pages
     "gateway.catalog.parse",  # loads ruamel.yaml
     "gateway.reports.exports.arrow_file",  # loads arro3
 }
 """Modules of ours that load what few processes need."""
-NOT_AT_THE_START = {"arro3", "cryptography", "joserfc", "pydantic", "ruamel", "typst"}
+NOT_AT_THE_START = {"arro3", "cryptography", "jinja2", "joserfc", "pydantic", "ruamel", "typst"}
 """30 MB that a gateway does without until a call needs them, and 1 s of CPU."""
 DANGEROUS_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "yaml.load", "tempfile.mktemp"}
 DANGEROUS_MODULES = {"pickle", "marshal", "shelve", "dill", "telnetlib", "xmlrpc"}

@@ -9,8 +9,8 @@ from litestar.datastructures import State
 from litestar.handlers import BaseRouteHandler
 from litestar.types import Guard
 
+from gateway.admin.site.operator_keys import NAMES, OperatorKeys
 from gateway.admin.site.roles import may
-from gateway.admin.site.sign_in import NAMES, OperatorKeys
 from gateway.errors import Forbidden, Unauthorized
 from gateway.ledger.audit import Actor
 

@@ -14,6 +14,7 @@ from litestar.params import FromPath
 from gateway.errors import NotFound
 
 ADMIN = Path(__file__).parent.parent
+STATIC = ADMIN / "static"
 PREFIX = "/assets/"
 KEPT = "public, max-age=31536000, immutable"
 TYPES = {
@@ -39,13 +40,18 @@ class Asset(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str
 
 
+def check_assets(taken: Path = STATIC) -> None:
+    """See that all that comes from npm is there. Raises AssetsMissing."""
+    missing = [name for name in TAKEN if not (taken / name).is_file()]
+    if missing:
+        raise AssetsMissing(f"{', '.join(missing)} of the dashboard not found: run python3 deploy/assets.py")
+
+
 class Assets:
     """All files that pages refer to, read once."""
 
-    def __init__(self, own: Path = ADMIN / "assets", taken: Path = ADMIN / "static") -> None:
-        missing = [name for name in TAKEN if not (taken / name).is_file()]
-        if missing:
-            raise AssetsMissing(f"{', '.join(missing)} of the dashboard not found: run python3 deploy/assets.py")
+    def __init__(self, own: Path = ADMIN / "assets", taken: Path = STATIC) -> None:
+        check_assets(taken)
         sources = {name: [own / name] for name in OWN} | {
             "site.css": [taken / "uplot.css", own / "site.css"],
             "htmx.js": [taken / "htmx.js", taken / "hx-csp.js", taken / "hx-sse.js"],

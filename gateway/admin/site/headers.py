@@ -28,11 +28,9 @@ def policy(nonce: str) -> str:
     return _POLICY.format(nonce=nonce)
 
 
-async def guard_refusals(message: Message, scope: Scope) -> None:
-    """Guard what is answered at the site's addresses before its routes are reached, such as an unknown method."""
-    path = scope.get("path", "")
-    ours = path.startswith(("/admin", "/usage")) and not path.startswith("/admin/api")
-    if message["type"] == "http.response.start" and ours:
+async def guard_refusals(message: Message, _: Scope) -> None:
+    """Guard what is answered before the site's routes are reached, such as an unknown method."""
+    if message["type"] == "http.response.start":
         headers = MutableScopeHeaders.from_message(message)
         if "content-security-policy" not in headers:
             _guard(headers, secrets.token_urlsafe(18))

@@ -1,8 +1,5 @@
 """Signing in and out: an operator with a key of theirs, an API key's owner with that key."""
 
-import hmac
-from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 import structlog
@@ -13,6 +10,7 @@ from litestar.response import Redirect
 from gateway.admin.site import csrf
 from gateway.admin.site.cookies import BEFORE, BEFORE_S, PATH, Signer, brief_cookie, session_cookie
 from gateway.admin.site.gate import kind_of
+from gateway.admin.site.operator_keys import NAMES, OperatorKeys
 from gateway.admin.site.page import action, page
 from gateway.admin.site.sessions import LASTS, Opened, WebSessions
 from gateway.admin.site.throttle import Throttle
@@ -26,23 +24,6 @@ from gateway.ledger.keyring import Keyring
 log = structlog.get_logger()
 
 MOST_KEY = 512
-
-
-class OperatorKeys:
-    """The keys that open the dashboard and the admin API, each with its role, by their hashes."""
-
-    def __init__(self, keys: Mapping[str, str]) -> None:
-        self._hashes = [(sha256(key.encode()).digest(), role) for role, key in keys.items() if key]
-
-    def role_of(self, given: str) -> str | None:
-        """Give the role of a key; None of an unknown one. All are compared, in constant time."""
-        hashed = sha256(given.encode("utf-8", "surrogatepass")).digest()
-        found = [role for wanted, role in self._hashes if hmac.compare_digest(wanted, hashed)]
-        return found[0] if found else None
-
-
-NAMES = {"owner": "admin key", "billing": "billing key", "viewer": "viewer key"}
-"""What a holder of a key is called in the audit log: a key says a role, and no person."""
 
 
 class SignInDesk:

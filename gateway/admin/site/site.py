@@ -20,9 +20,10 @@ from gateway.admin.site.gate import VISITOR, gate
 from gateway.admin.site.headers import guarded_headers
 from gateway.admin.site.jump import jump_admin, jump_usage
 from gateway.admin.site.oidc.members import OidcConfig
+from gateway.admin.site.operator_keys import OperatorKeys
 from gateway.admin.site.page import page
 from gateway.admin.site.sessions import WebSessions
-from gateway.admin.site.sign_in import SIGN_IN, OperatorKeys, SignInDesk
+from gateway.admin.site.sign_in import SIGN_IN, SignInDesk
 from gateway.admin.site.templates import Templates
 from gateway.admin.site.throttle import Shared, Throttle
 from gateway.admin.site.view import View
