@@ -16,7 +16,7 @@ from bench.bars import Bars, Check, UpstreamBars, judge, judge_upstream
 from bench.build import build_client
 from bench.figures import Figures, Rounds, summarize
 from bench.peers import measure_peers
-from bench.rounds import measure_floor, pace, saturate, streamed
+from bench.rounds import measure_floor, pace, saturate, spread, streamed
 from bench.servers import ROOT, asgi_server
 from bench.stack import Stack, running_stack
 from bench.table import Column, render
@@ -59,6 +59,7 @@ def measure_stack(stack: Stack, plan: Plan) -> list[Rounds]:
         saturated=saturated[STACK],
         paced=paced,
         streamed=streamed(targets[0], plan),
+        spread=spread(targets[0], plan),
         memory=targets[0].memory("gateway", "worker", "settler"),
         chunks_per_stream=chunks,
     )

@@ -60,6 +60,7 @@ def judge(figures: Figures, floor: Figures, bars: Bars) -> list[Check]:
         _at_most("paced_p99_ms", figures.paced_p99_ms, bars.paced_p99_ms, "ms"),
         _at_most("dropped_chunks", figures.dropped_chunks, 0, ""),
         _at_most("first_chunk_ms", figures.first_chunk_ms, bars.first_chunk_ms, "ms"),
+        _at_most("spread_first_chunk_ms", figures.spread_first_chunk_ms, bars.first_chunk_ms, "ms"),
         _at_most("chunk_cpu_ms", figures.chunk_cpu_ms, bars.chunk_cpu_ms, "ms"),
         _at_most("memory_mb", figures.memory.rss_mb if figures.memory else None, bars.memory_mb, "MB"),
         _at_most("failures", figures.failures, 0, ""),

@@ -37,7 +37,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     chunk_cpu_ms: float | None = None
     dropped_chunks: int | None = None
     first_chunk_ms: float | None = None
-    """The median time to the first chunk, over the engine's own."""
+    """The median time to the first chunk, over the engine's own, where all streams begin at the same moment."""
+    spread_first_chunk_ms: float | None = None
+    """The same where they begin one after the other."""
     memory: Memory | None = None
     others_percent: float | None = None
     """Processor time that went to neither the target nor the load client: how noisy the machine was."""
@@ -52,6 +54,7 @@ class Rounds(msgspec.Struct, frozen=True, kw_only=True):
     saturated: list[Round] = []
     paced: list[Round] = []
     streamed: list[Round] = []
+    spread: list[Round] = []
     memory: Memory | None = None
     engine_ms: float = 0
     """The engine's own time for an answer."""
@@ -76,7 +79,8 @@ def dropped(rounds: Sequence[Round], chunks_per_stream: int) -> int:
 
 def summarize(rounds: Rounds) -> Figures:
     """Reduce rounds to figures."""
-    everything = [*rounds.saturated, *rounds.paced, *rounds.streamed]
+    everything = [*rounds.saturated, *rounds.paced, *rounds.streamed, *rounds.spread]
+    streams = [*rounds.streamed, *rounds.spread]
     names = sorted({name for each in rounds.saturated for name in each.cpu_ms})
     cpu = {name: cpu_per(rounds.saturated, name, "answered") for name in names}
     return Figures(
@@ -89,13 +93,18 @@ def summarize(rounds: Rounds) -> Figures:
         paced_cpu_per_request_ms=cpu_per(rounds.paced, TREE, "answered"),
         chunks_per_s=_middle([each.load.events / each.load.seconds for each in rounds.streamed]),
         chunk_cpu_ms=cpu_per(rounds.streamed, TREE, "events"),
-        dropped_chunks=dropped(rounds.streamed, rounds.chunks_per_stream) if rounds.streamed else None,
-        first_chunk_ms=_middle([each.load.first_event_ms.p50 - rounds.engine_first_ms for each in rounds.streamed]),
+        dropped_chunks=dropped(streams, rounds.chunks_per_stream) if streams else None,
+        first_chunk_ms=_first_chunk(rounds.streamed, rounds),
+        spread_first_chunk_ms=_first_chunk(rounds.spread, rounds),
         memory=rounds.memory,
         others_percent=_middle([100 * each.others_share for each in rounds.saturated]),
         failures=sum(each.load.failures for each in everything),
         first_error=next((each.load.first_error for each in everything if each.load.first_error), ""),
     )
+
+
+def _first_chunk(streams: Sequence[Round], rounds: Rounds) -> float | None:
+    return _middle([each.load.first_event_ms.p50 - rounds.engine_first_ms for each in streams])
 
 
 def _middle(values: Sequence[float]) -> float | None:

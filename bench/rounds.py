@@ -26,6 +26,12 @@ def streamed(target: Target, plan: Plan) -> list[Round]:
     return [target.round(target.stream(plan.streams, plan.streamed_s)) for _ in range(plan.rounds)]
 
 
+def spread(target: Target, plan: Plan) -> list[Round]:
+    """Load a target with as many streams, which begin one after the other as those of independent callers do."""
+    load = target.stream(2 * plan.streams, plan.streamed_s, rate=plan.streams / plan.stream_length_s)
+    return [target.round(load) for _ in range(plan.rounds)]
+
+
 def measure_floor(target: Target, saturated: list[Round], plan: Plan) -> Rounds:
     """Complete a floor's rounds with one at a fixed rate."""
     return Rounds(target=target.name, saturated=saturated, paced=pace(target, plan)[:1], memory=target.memory())

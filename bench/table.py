@@ -55,7 +55,16 @@ def lines(columns: Sequence[Column]) -> list[Line]:
         Line(words="chunks/s, 50 streams", read=lambda f: f.chunks_per_s, form="{:,.0f}"),
         Line(words="chunks dropped", read=lambda f: f.dropped_chunks, form="{:d}", check="dropped_chunks"),
         Line(
-            words="added to a first chunk, ms", read=lambda f: f.first_chunk_ms, form="{:.2f}", check="first_chunk_ms"
+            words="added to a first chunk, all begin at once, ms",
+            read=lambda f: f.first_chunk_ms,
+            form="{:.2f}",
+            check="first_chunk_ms",
+        ),
+        Line(
+            words="    begun one after the other",
+            read=lambda f: f.spread_first_chunk_ms,
+            form="{:.2f}",
+            check="spread_first_chunk_ms",
         ),
         Line(words="CPU-ms a chunk, all processes", read=lambda f: f.chunk_cpu_ms, form="{:.4f}", check="chunk_cpu_ms"),
         Line(words="memory after load, RSS MB", read=_memory("rss_mb"), form="{:.0f}", check="memory_mb"),

@@ -27,6 +27,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 50
     paced_s: float = 6
     streams: int = 50
+    stream_length_s: float = 1
+    """How long one stream takes by itself: 100 chunks, 10 ms apart."""
     streamed_s: float = 4
 
 
@@ -52,14 +54,15 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             seconds=seconds,
         )
 
-    def stream(self, connections: int, seconds: float, most: int = -1) -> Load:
-        """Describe a load of streams of 100 chunks, 10 ms apart."""
+    def stream(self, connections: int, seconds: float, *, rate: float = 0, most: int = -1) -> Load:
+        """Describe a load of streams of 100 chunks, 10 ms apart; `rate` of them begin a second where that is not 0."""
         body = json.dumps({"model": self.stream_model, "messages": MESSAGES, "max_tokens": 100, "stream": True})
         return Load(
             port=self.port,
             api_key=self.api_key,
             body=body.encode(),
             connections=connections,
+            rate=rate,
             seconds=seconds,
             most=most,
             stream=True,

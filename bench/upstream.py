@@ -3,7 +3,7 @@
 import msgspec
 
 from bench.figures import Rounds
-from bench.rounds import pace, saturate, streamed
+from bench.rounds import pace, saturate, spread, streamed
 from bench.servers import asgi_server
 from bench.stack import running_stack
 from bench.target import Plan, Target
@@ -54,6 +54,7 @@ def measure_upstream(plan: Plan) -> Rounds:
                 saturated=saturate([target], plan)[NAME],
                 paced=pace(target, plan),
                 streamed=streamed(target, plan),
+                spread=spread(target, plan),
                 memory=target.memory("gateway", "worker", "settler"),
                 chunks_per_stream=target.chunks_per_stream(),
                 engine_ms=own.paced[0].load.latency_ms.p50,

@@ -45,6 +45,7 @@ def good() -> Figures:
         paced_p99_ms=10,
         dropped_chunks=0,
         first_chunk_ms=6,
+        spread_first_chunk_ms=6,
         chunk_cpu_ms=0.04,
         memory=Memory(rss_mb=200, pss_mb=150),
     )
@@ -71,12 +72,14 @@ def test_latency_is_what_is_added_to_the_engine() -> None:
         target="x",
         paced=[taken(1, latency_ms=spread)],
         streamed=[taken(1, first_event_ms=spread, streams=1, events=100, fewest_events=100)],
+        spread=[taken(1, first_event_ms=msgspec.structs.replace(spread, p50=13), streams=1, events=100)],
         engine_ms=10,
         engine_first_ms=11,
         chunks_per_stream=100,
     )
     figures = summarize(rounds)
     assert (figures.paced_p50_ms, figures.paced_p99_ms, figures.first_chunk_ms) == (2, 5, 1)
+    assert figures.spread_first_chunk_ms == 2, "streams that begin one after the other are a figure of their own"
 
 
 def test_dropped_chunks_are_counted() -> None:
@@ -84,7 +87,8 @@ def test_dropped_chunks_are_counted() -> None:
     short = Rounds(target="x", streamed=[streams(3, 298, 98)], chunks_per_stream=100)
     mixed = Rounds(target="x", streamed=[streams(3, 300, 98)], chunks_per_stream=100)
     whole = Rounds(target="x", streamed=[streams(3, 300, 100)], chunks_per_stream=100)
-    assert [summarize(each).dropped_chunks for each in (short, mixed, whole)] == [2, 2, 0]
+    later = Rounds(target="x", spread=[streams(3, 298, 98)], chunks_per_stream=100)
+    assert [summarize(each).dropped_chunks for each in (short, mixed, whole, later)] == [2, 2, 0, 2]
 
 
 def test_what_was_not_measured_is_no_figure() -> None:
@@ -109,6 +113,7 @@ def test_figures_at_the_bars_pass() -> None:
         ("paced_p99_ms", 10.1, "paced_p99_ms"),
         ("dropped_chunks", 1, "dropped_chunks"),
         ("first_chunk_ms", 6.1, "first_chunk_ms"),
+        ("spread_first_chunk_ms", 6.1, "spread_first_chunk_ms"),
         ("chunk_cpu_ms", 0.041, "chunk_cpu_ms"),
         ("memory", Memory(rss_mb=201, pss_mb=1), "memory_mb"),
         ("failures", 1, "failures"),
