@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import asyncpg
-from sqlalchemy import exc, make_url
+from sqlalchemy import AdaptedConnection, event, exc, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from gateway.errors import Unavailable
@@ -118,15 +118,25 @@ class HotSession:
 
 def slow_engine(database_url: str, *, pool_size: int = 4) -> AsyncEngine:
     """Make the engine for everything that is not hot: accounts, catalog, sweeper, reports, migrations."""
-    return create_async_engine(
+    engine = create_async_engine(
         make_url(database_url).set(drivername="postgresql+asyncpg"),
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_timeout=CONNECT_TIMEOUT_S,
-        pool_pre_ping=True,
         connect_args={
             "timeout": CONNECT_TIMEOUT_S,
             "command_timeout": SLOW_STATEMENT_TIMEOUT_S,
             "server_settings": {"timezone": "UTC", "jit": "off", "application_name": "faregate"},
         },
     )
+    event.listen(engine.sync_engine, "checkout", _refuse_closed)
+    return engine
+
+
+def _refuse_closed(connection: AdaptedConnection, _record: object, _proxy: object) -> None:
+    """Have the pool open a connection anew that the server has closed: asyncpg has heard of it.
+
+    SQLAlchemy's own ping asks the server, in three round trips before each transaction.
+    """
+    if connection.driver_connection.is_closed():
+        raise exc.DisconnectionError

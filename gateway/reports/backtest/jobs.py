@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from gateway.db.catalog import backtest
 from gateway.errors import InvalidRequest, NotFound
@@ -33,6 +34,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     result: BacktestResult | None = None
     failure: str = ""
+
+
+def _claim() -> ReturningUpdate[Any]:
+    """Write the statement that takes the next one up; it is asked every second, so it is written once."""
+    left = backtest.c.updated_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, bindparam("silent_s"))
+    waiting = or_(backtest.c.state == "waiting", (backtest.c.state == "running") & left)
+    first = select(backtest.c.id).where(waiting).order_by(backtest.c.created_at).limit(1)
+    taken = update(backtest).where(backtest.c.id == first.with_for_update(skip_locked=True).scalar_subquery())
+    return taken.values(state="running", updated_at=func.now(), rows_done=0).returning(backtest)
+
+
+_CLAIM = _claim()
 
 
 class Backtests:
@@ -79,13 +92,8 @@ class Backtests:
 
     async def claim(self) -> Backtest | None:
         """Take up the next that waits, or that whoever ran it has left behind; None where there is none."""
-        left = backtest.c.updated_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, SILENT_S)
-        waiting = or_(backtest.c.state == "waiting", (backtest.c.state == "running") & left)
-        first = select(backtest.c.id).where(waiting).order_by(backtest.c.created_at).limit(1)
-        taken = update(backtest).where(backtest.c.id == first.with_for_update(skip_locked=True).scalar_subquery())
-        values = {"state": "running", "updated_at": func.now(), "rows_done": 0}
         async with transaction(self.engine) as connection:
-            row = (await connection.execute(taken.values(values).returning(backtest))).one_or_none()
+            row = (await connection.execute(_CLAIM, {"silent_s": SILENT_S})).one_or_none()
         return None if row is None else _read(row)
 
     async def advance(self, backtest_id: str, rows_done: int, rows_in_all: int) -> bool:

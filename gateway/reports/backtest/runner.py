@@ -22,7 +22,7 @@ from gateway.reports.backtest.past import Stopped, SumsByKey, TooSlow, look, rat
 
 log = structlog.get_logger()
 
-EVERY_S = 0.5
+EVERY_S = 1.0
 AWAY_S = 2.0
 
 
