@@ -47,6 +47,6 @@ def _answers(endpoint: str) -> bool:
 def new_bucket(endpoint: str) -> BlobPlace:
     """Make a bucket, and answer a place under a prefix in it."""
     bucket = f"test-{secrets.token_hex(6)}"
-    made = httpx.put(f"{endpoint}/{bucket}", timeout=30.0)
+    made = httpx.put(f"{endpoint}/{bucket}", timeout=60.0)
     assert made.status_code == 200, made.text
     return BlobPlace(url=f"s3://{bucket}/some/prefix", endpoint=endpoint, **KEY)

@@ -23,6 +23,7 @@ from gateway.ledger.keyring import Keyring
 from gateway.ledger.keys import Keys, NewKey
 from gateway.ledger.sessions import Sessions
 from tests.admin.sample import SAMPLE_PAGES
+from tests.ledger.patience import patience  # noqa: F401 - an autouse fixture
 
 ORIGIN = "http://test"
 OPERATOR_KEYS = {role: f"the-{role}-key-of-this-test" for role in ("owner", "billing", "viewer")}

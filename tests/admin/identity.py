@@ -20,7 +20,7 @@ from joserfc.jwk import RSAKey
 
 from gateway.stack.ports import free_port
 
-START_S = 30.0
+START_S = 90.0
 
 
 @contextmanager

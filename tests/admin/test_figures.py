@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.admin.site.figures import ago, change, change_tone, duration, ms, script_json, share, short, usd, usd_exact
@@ -36,6 +36,7 @@ def test_money_is_rounded_once_for_reading_and_never_where_it_must_be_exact(
     assert (usd(nanos), usd_exact(nanos)) == (shown, exact)
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=-(2**63), max_value=2**63 - 1))
 def test_exact_amounts_read_back(nanos: int) -> None:
     sign, digits = ("-", usd_exact(nanos)[2:]) if nanos < 0 else ("", usd_exact(nanos)[1:])
@@ -78,6 +79,7 @@ def test_the_default_is_the_last_24_hours_against_the_same_hours_last_week() -> 
 
 
 @pytest.mark.parametrize("preset", ["24h", "7d", "30d", "90d", "month"])
+@settings(deadline=None)
 @given(hours=st.integers(0, 5 * 366 * 24))
 def test_what_is_compared_is_as_long_earlier_and_on_the_same_days_of_the_week(preset: str, hours: int) -> None:
     period = read_period({"range": preset}, NOW + timedelta(hours=hours))

@@ -12,11 +12,13 @@ import pytest
 from gateway.errors import FaregateError
 from gateway.ledger.keys import NewKey, hash_of
 from tests.admin.shop import Shop, open_shop, send
+from tests.ledger.patience import amid_a_day
 from tests.ledger.scene import USD
 
 
 @pytest.fixture
 async def shop(database_url: str) -> AsyncIterator[Shop]:
+    amid_a_day()
     async with open_shop(database_url) as opened:
         yield opened
 

@@ -274,7 +274,7 @@ async def test_the_terms_of_an_account_are_drafted_rated_and_set(house: House) -
     assert found.headers["location"] == f"{path}?list=partners"
     await house.get("/admin/prices/terms", 409, account="hort")
     await house.get("/admin/prices/terms", 404, account="nobody")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while "$0.00013125" not in (part := await house.get(f"{path}/outcome", list="partners", discount="12.5")):
             await asyncio.sleep(0.05)  # until this gateway has read the list's price
     assert "pays the prices of partners less 12.5% in place of list prices" in part

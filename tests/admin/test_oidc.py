@@ -25,6 +25,12 @@ def config(issuer: str, **more: Any) -> OidcConfig:
     return OidcConfig(issuer=issuer, client_id="faregate", client_secret="a-secret", members=MEMBERS, **more)
 
 
+@pytest.fixture(autouse=True)
+def patient_sign_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider whose machine stalls is not away."""
+    monkeypatch.setattr("gateway.admin.site.oidc.provider.TIMEOUT_S", 60.0)
+
+
 @asynccontextmanager
 async def visit(database_url: str, configured: OidcConfig) -> AsyncIterator[tuple[SiteHouse, httpx.AsyncClient]]:
     async with site_house(database_url, SAMPLE_PAGES, oidc=configured) as house, house.client() as client:
@@ -46,7 +52,7 @@ async def there_and_back(client: httpx.AsyncClient, subject: str) -> httpx.Respo
     """Go to the provider, say who one is, and come back."""
     away = await client.get(START)
     assert away.status_code == 303
-    async with httpx.AsyncClient() as elsewhere:
+    async with httpx.AsyncClient(timeout=60.0) as elsewhere:
         chosen = await elsewhere.post(away.headers["location"], data={"sub": subject})
         assert chosen.status_code == 302, chosen.text
     return await client.get(chosen.headers["location"].removeprefix(ORIGIN))

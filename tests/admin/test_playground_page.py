@@ -118,7 +118,7 @@ def test_without_scripts_a_run_has_a_page_of_its_own(operator: httpx.Client) -> 
     page = operator.post("/admin/playground/run", data=form(operator, model="painter"))
     assert page.status_code == 200
     assert "/admin/playground/runs/req_" in str(page.url)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while "succeeded" not in page.text and time.monotonic() < end:
         time.sleep(0.1)
         page = operator.get(str(page.url))

@@ -237,7 +237,7 @@ async def test_a_thousand_viewers_cost_one_look_a_second_and_none_costs_nothing(
         await looks.aclose()
 
     before = hall.sampler.looks
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await asyncio.gather(*(watch() for _ in range(1000)))
     assert hall.sampler.viewers == 0
     spent = hall.sampler.looks - before

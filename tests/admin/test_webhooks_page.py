@@ -66,7 +66,7 @@ async def post(database_url: str) -> AsyncIterator[Post]:
     given = {
         "deliveries": Deliveries(engine),
         "signing": Secrets(engine),
-        "trials": Trials(engine, Allowed.parse("127.0.0.1"), 5.0),
+        "trials": Trials(engine, Allowed.parse("127.0.0.1"), 60.0),
     }
     async with site_house(database_url, PAGES, given=given) as house:
         made.house = house

@@ -16,6 +16,7 @@ import pytest
 
 from deploy.browser import NoBrowser, make
 from tests.conftest import absent
+from tests.ledger.patience import amid_a_day
 from tests.system import System, running_system
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def browser(chromium: Path) -> Iterator["Browser"]:
     from tests.browser.visit import FLAGS
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        started = playwright.chromium.launch(executable_path=str(chromium), args=FLAGS, timeout=120_000)
         yield started
         started.close()
 
@@ -73,6 +74,7 @@ def visitor(browser: "Browser", site: System) -> Iterator[Callable[..., "Visit"]
     """Answer what makes visits; each ends with the test, which fails if anything went wrong in the browser."""
     from tests.browser.visit import Visit
 
+    amid_a_day()
     visits: list[Visit] = []
 
     def visit(**options: object) -> Visit:

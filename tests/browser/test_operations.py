@@ -114,7 +114,7 @@ def test_an_event_is_seen_and_told_again(visitor: Callable[..., Visit], site: Sy
     visit = visitor()
     visit.sign_in(site.admin_key)
     page = visit.page
-    for _ in range(60):
+    for _ in range(WITHIN_MS // 500):
         page.goto(f"/admin/webhooks?account={account_id}")
         if page.get_by_role("table", name="Deliveries").get_by_text("delivered").count():
             break
@@ -125,13 +125,14 @@ def test_an_event_is_seen_and_told_again(visitor: Callable[..., Visit], site: Sy
     assert visit.accessibility() == []
     page.get_by_role("link", name="Redeliver").click()
     expect(page.locator("#dialog .effects")).to_contain_text("again, now, under the same id")
+    told = len(receiver.ids)  # once, or oftener where the machine stalled: at least once is what is promised
     page.click("#dialog button:has-text('Redeliver')")
     expect(page.locator("#toasts")).to_contain_text("is told again.")
-    for _ in range(60):
-        if len(receiver.ids) > 1:
+    for _ in range(WITHIN_MS // 500):
+        if len(receiver.ids) > told:
             break
         page.wait_for_timeout(500)
-    assert len(receiver.ids) == 2
+    assert len(receiver.ids) > told > 0
     assert len(set(receiver.ids)) == 1
     page.goto(f"/admin/webhooks?account={account_id}")
     page.get_by_role("link", name="Send a test").click()

@@ -10,7 +10,7 @@ from tests.browser.visit import Visit
 from tests.system import System
 
 CALL = {"model": "indexer", "input": {"input": "the price of a thousand words"}}
-SETTLED_S = 30.0
+SETTLED_S = 60.0
 
 
 def indexed(site: System) -> dict[str, object]:

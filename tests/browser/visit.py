@@ -3,13 +3,22 @@
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
-WAIT_MS = 30_000.0
+WAIT_MS = 60_000.0
+LASTING_TOASTS = """
+{
+  const soon = window.setTimeout;
+  window.setTimeout = (work, after, ...rest) => soon(work, after === 8000 ? 300000 : after, ...rest);
+}
+"""
+"""A toast leaves after eight seconds, which a machine that stalls can take to look at it."""
 SERIOUS = ("serious", "critical")
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1440, "height": 900}
+
+expect.set_options(timeout=WAIT_MS)
 
 
 class Visit:
@@ -41,6 +50,7 @@ class Visit:
         )
         self._context.set_default_timeout(WAIT_MS)
         self._context.set_default_navigation_timeout(WAIT_MS)
+        self._context.add_init_script(LASTING_TOASTS)
         self.page: Page = self._context.new_page()
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.faults.append(f"exception: {error}"))

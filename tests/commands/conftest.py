@@ -24,10 +24,11 @@ from gateway.queues.revisions import MemoryRevisions
 from gateway.reports.usage import UsageReport
 from gateway.stack.ports import free_port
 from gateway.webhooks.deliveries import Deliveries
+from tests.ledger.patience import patience  # noqa: F401 - an autouse fixture
 from tests.ledger.scene import Scene
 
 ADMIN_KEY = "an-admin-key-of-some-length"
-START_S = 20.0
+START_S = 60.0
 
 Command = Callable[..., Result]
 

@@ -110,4 +110,4 @@ def test_every_command_works_as_printed(reader: Reader, command: str) -> None:
 
 def catalog(words: list[str], options: list[str]) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "gateway.cli", *words, *options]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

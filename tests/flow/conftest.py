@@ -8,6 +8,11 @@ import pytest
 from tests.system import System, running_system
 
 ROUTING = Path(__file__).parent / "routing.yaml"
+READY = (
+    *("dear-picture", "fair-picture", "small-picture"),
+    *("two-ways", "one-way", "slow-chat", "either", "half-hosted"),
+)
+"""What is served there by somebody."""
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +21,5 @@ def routing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     folder = tmp_path_factory.mktemp("routing")
     folder.chmod(0o711)
     with running_system(folder / "data", "--catalog", str(ROUTING), engines="fake,upstream") as running_now:
-        running_now.wait_ready(
-            *("dear-picture", "fair-picture", "small-picture"),
-            *("two-ways", "one-way", "slow-chat", "either", "half-hosted"),
-        )
+        running_now.wait_ready(*READY)
         yield running_now

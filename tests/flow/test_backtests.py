@@ -1,24 +1,21 @@
 """Backtests of a running system: by the admin API and the command, and through the death of the settler."""
 
-import asyncio
 import json
 import os
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import asyncpg
 import httpx
 import pytest
 
+from tests.flow.locks import locked
 from tests.flow.test_limits import CHAT, PATH, PRICE_NANOS
 from tests.system import System
 
 CHEAPER = {"usd": "0.0004", "per": "request"}
 CHEAPER_NANOS = 400_000
-WITHIN_S = 90.0
+WITHIN_S = 180.0
 
 
 @pytest.fixture(scope="module")
@@ -101,21 +98,9 @@ def test_drafts_that_make_no_sense_are_refused_and_nobody_learns_of_others(syste
         assert client.get("/admin/api/backtests").status_code == 401
 
 
-@contextmanager
-def usage_is_locked(system: System) -> Iterator[None]:
-    """Let nobody read usage for the length of a block: who rates it stands still."""
-    with asyncio.Runner() as runner:
-        db = runner.run(asyncpg.connect(system.database_url))
-        runner.run(db.execute("begin; lock table usage in access exclusive mode"))
-        try:
-            yield
-        finally:
-            runner.run(db.close())
-
-
 def test_one_that_is_cancelled_amid_its_work_stays_so(system: System) -> None:
     with system.admin() as admin:
-        with usage_is_locked(system):
+        with locked(system, "usage"):
             backtest_id = begun(admin, model="fake-chat", price=[CHEAPER])["id"]
             awaited(admin, backtest_id, "running")
             assert admin.post(f"/admin/api/backtests/{backtest_id}/cancel").json()["state"] == "cancelled"
@@ -126,7 +111,7 @@ def test_one_that_is_cancelled_amid_its_work_stays_so(system: System) -> None:
 
 def test_one_whose_settler_is_killed_is_finished_by_the_next(system: System, caller: tuple[int, str]) -> None:
     with system.admin() as admin:
-        with usage_is_locked(system):
+        with locked(system, "usage"):
             backtest_id = begun(admin, model="fake-chat", price=[CHEAPER])["id"]
             awaited(admin, backtest_id, "running")
             for pid in system.pids("settler"):

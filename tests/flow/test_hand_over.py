@@ -1,8 +1,6 @@
 """A request that fails in one pool answers from the next: one charge, at the price of the model that answered."""
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,12 +10,16 @@ import httpx
 import pytest
 import redis
 
+from gateway.queues.keys import keys_of
+from tests.flow.leases import kill_workers, lapsing
 from tests.flow.test_requests import events, finished
 from tests.system import System, running_system
 
 CATALOG = Path(__file__).parent / "hand_over.yaml"
 MODELS = ("two-ways", "breaks", "breaks-too", "works", "one-at-a-time", "two-ways-picture", "seldom-asked")
 FAILS_ONCE = "fake:fail=1"
+TRIES = 5
+"""Of what a machine that stands still may spoil: a request that is to be met while it runs, and may have ended."""
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +55,35 @@ def submit(client: httpx.Client, words: str, model: str = "two-ways", **more: An
 
 
 def until(client: httpx.Client, request_id: str, true: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         shown: dict[str, Any] = client.get(f"/v1/requests/{request_id}").json()
         if true(shown):
             return shown
         time.sleep(0.02)
     raise AssertionError(f"it did not come to that: {shown}")
+
+
+def in_second(client: httpx.Client, words: str, model: str = "two-ways") -> str:
+    """Submit what runs for a while in the second pool; answers its id while it runs there."""
+    for _ in range(TRIES):
+        request_id: str = submit(client, words, model)["id"]
+        shown = until(client, request_id, lambda shown: shown["finished_at"] or shown["attempt"] == 2)
+        if shown["status"] == "running":
+            return request_id
+    raise AssertionError("it was always over before it was seen")
+
+
+def holds(system: System, pool: str, request_id: str) -> bool:
+    """Say whether a request waits or runs in a pool."""
+    with redis.Redis.from_url(system.redis_url) as connection:
+        return bool(connection.hexists(keys_of(pool).jobs, request_id))
+
+
+def asked(client: httpx.Client) -> int:
+    """Count what the account has asked for."""
+    number: int = client.get("/v1/usage").json()["total"]["requests"]
+    return number
 
 
 def tried(client: httpx.Client, request_id: str) -> list[tuple[int, str]]:
@@ -142,37 +166,41 @@ def test_a_picture_of_the_second_pool_is_the_only_file_that_is_kept(pools: Syste
 
 
 def test_a_request_that_runs_in_the_second_pool_is_shown_there_and_can_be_cancelled(client: httpx.Client) -> None:
-    accepted = submit(client, "fake:fail=1 fake:sleep=1")
-    shown = until(client, accepted["id"], lambda shown: shown["status"] == "running" and shown["attempt"] == 2)
-    assert client.post(shown["urls"]["cancel"]).status_code == 200
-    shown = finished(client, accepted["id"])
+    for _ in range(TRIES):
+        request_id = in_second(client, "fake:fail=1 fake:sleep=1")
+        assert client.post(f"/v1/requests/{request_id}/cancel").status_code == 200
+        shown = finished(client, request_id)
+        if shown["status"] == "cancelled":  # else it was over before
+            break
     assert (shown["status"], shown["reason"]) == ("cancelled", "cancelled_by_caller")
     assert shown["charge_nanos"] == 1_000_000, "a request that had begun costs its price"
-    assert tried(client, accepted["id"]) == [(1, "engine_error"), (2, "cancelled_by_caller")]
+    assert tried(client, request_id) == [(1, "engine_error"), (2, "cancelled_by_caller")]
 
 
 def test_a_request_that_waits_in_the_second_pool_has_its_place_there_and_can_be_cancelled(
-    client: httpx.Client,
+    pools: System, client: httpx.Client
 ) -> None:
-    busy = submit(client, "fake:sleep=3", "one-at-a-time", only=["second"])
+    busy = submit(client, "fake:sleep=50", "one-at-a-time", only=["second"])
     until(client, busy["id"], lambda shown: shown["status"] == "running")
     waiting = submit(client, FAILS_ONCE, "one-at-a-time")
-    shown = until(client, waiting["id"], lambda shown: shown["status"] == "queued" and shown["position"] == 0)
-    time.sleep(0.3)
+    until(client, waiting["id"], lambda _: holds(pools, "second", waiting["id"]))
     shown = client.get(f"/v1/requests/{waiting['id']}").json()
     assert (shown["status"], shown["position"]) == ("queued", 0)
     assert client.post(shown["urls"]["cancel"]).json()["status"] in ("queued", "cancelled")
     shown = finished(client, waiting["id"])
     assert (shown["status"], shown["charge_nanos"]) == ("cancelled", 0)
     assert tried(client, waiting["id"])[0] == (1, "engine_error")
-    assert finished(client, busy["id"])["status"] == "succeeded"
+    assert client.get(f"/v1/requests/{busy['id']}").json()["status"] == "running"
+    client.post(f"/v1/requests/{busy['id']}/cancel")
+    assert finished(client, busy["id"])["status"] == "cancelled"
 
 
 def test_a_request_that_kills_the_workers_of_one_pool_is_answered_by_the_next(
     pools: System, client: httpx.Client
 ) -> None:
     """As often as that pool allows; then its record says so, and the second pool answers."""
-    answer = client.post("/v1/chat/completions", json={"model": "two-ways"} | said("fake:crash=2"), timeout=60)
+    with lapsing(pools, "first"), lapsing(pools, "second"):
+        answer = client.post("/v1/chat/completions", json={"model": "two-ways"} | said("fake:crash=2"), timeout=120)
     assert answer.status_code == 200, answer.text
     assert tried(client, answer.json()["id"]) == [(2, "worker_lost"), (3, "done")]
     pools.wait_ready(*MODELS)
@@ -180,11 +208,12 @@ def test_a_request_that_kills_the_workers_of_one_pool_is_answered_by_the_next(
 
 def test_a_killed_worker_hands_nothing_over_twice(pools: System, client: httpx.Client) -> None:
     """Killed while it runs in the second pool, the request is taken again there, and not in the first."""
-    accepted = submit(client, "fake:fail=1 fake:sleep=1", "seldom-asked")
-    until(client, accepted["id"], lambda shown: shown["status"] == "running" and shown["attempt"] == 2)
-    (pid,) = [each["pid"] for each in pools.connection()["processes"] if each["name"] == "worker-second-1"]
-    os.kill(pid, signal.SIGKILL)
-    shown = finished(client, accepted["id"], 40)
+    for _ in range(TRIES):
+        request_id = in_second(client, "fake:fail=1 fake:sleep=1", "seldom-asked")
+        kill_workers(pools, "second")
+        if holds(pools, "second", request_id):  # else it was over before
+            break
+    shown = finished(client, request_id)
     assert (shown["status"], shown["attempt"], shown["charge_nanos"]) == ("succeeded", 3, 1_000_000)
     assert [each["pool"] for each in shown["attempts"] if "pool" in each] == ["first"]  # type: ignore[attr-defined]
     pools.wait_ready(*MODELS)
@@ -194,18 +223,17 @@ def test_a_redis_that_is_emptied_after_a_hand_over_loses_nothing(
     pools: System, client: httpx.Client, account: tuple[int, str]
 ) -> None:
     """For one who waits and for one who does not: their ways are known to their gateway and to Postgres."""
-    accepted = submit(client, "fake:fail=1 fake:sleep=1.5")
-    until(client, accepted["id"], lambda shown: shown["status"] == "running" and shown["attempt"] == 2)
+    request_id = in_second(client, "fake:fail=1 fake:sleep=1.5")
     with redis.Redis.from_url(pools.redis_url) as connection:
         connection.flushall()
-    shown = finished(client, accepted["id"], 40)
+    shown = finished(client, request_id)
     assert (shown["status"], shown["charge_nanos"]) == ("succeeded", 1_000_000)
-    assert pools.balance(account[0])["spent_nanos"] == 1_000_000
+    assert pools.balance(account[0])["spent_nanos"] == asked(client) * 1_000_000
     assert [each["reason"] for each in shown["attempts"]] == ["engine_error", "done"]  # type: ignore[attr-defined]
 
 
 def test_nothing_is_left_in_redis_and_the_books_hold(pools: System) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     with redis.Redis.from_url(pools.redis_url) as connection:
         while left := [
             key

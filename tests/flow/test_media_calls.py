@@ -15,7 +15,7 @@ from PIL import Image
 from tests.flow.test_requests import events, finished
 from tests.system import System
 
-MARGIN_S = 20.0
+MARGIN_S = 60.0
 
 
 def picture(size: tuple[int, int] = (48, 32), form: str = "png") -> bytes:
@@ -81,14 +81,14 @@ def test_every_task_by_the_native_family_with_its_exact_charge(
     caller: tuple[httpx.Client, int], model: str, given: dict[str, Any], charge: int, known: dict[str, Any]
 ) -> None:
     client, _ = caller
-    answer = client.post("/v1/requests", json={"model": model, "input": given}, headers={"prefer": "wait=30"})
+    answer = client.post("/v1/requests", json={"model": model, "input": given}, headers={"prefer": "wait=60"})
     assert answer.status_code == 200, answer.text
     told = answer.json()
     assert told["charge_nanos"] == charge
     assert told["hold_nanos"] >= charge
     media = told["output"]["media"]
     assert {name: media[0][name] for name in known} == known
-    fetched = httpx.get(media[0]["url"])
+    fetched = httpx.get(media[0]["url"], timeout=60.0)
     assert (fetched.status_code, len(fetched.content)) == (200, media[0]["size_bytes"])
     assert client.get(told["urls"]["output"]).content == fetched.content
     read = client.get(told["urls"]["get"]).json()
@@ -98,7 +98,7 @@ def test_every_task_by_the_native_family_with_its_exact_charge(
 
 def test_a_transcript_and_a_ranking_by_the_native_family(caller: tuple[httpx.Client, int]) -> None:
     client, _ = caller
-    wait = {"prefer": "wait=30"}
+    wait = {"prefer": "wait=60"}
     heard = client.post("/v1/requests", json={"model": "fake-ears", "input": {"file": SOUND}}, headers=wait).json()
     assert heard["output"]["text"] == "the gate opens at"
     assert heard["output"]["segments"] == [{"start_ms": 0, "end_ms": 1_000, "text": "the gate opens at"}]
@@ -130,15 +130,27 @@ def test_rerank_in_the_shape_of_cohere_jina_and_vllm(caller: tuple[httpx.Client,
     assert bare["results"] == [{"index": 0, "relevance_score": 1.0}]
 
 
-def test_progress_is_told_in_events_and_views(caller: tuple[httpx.Client, int]) -> None:
-    client, _ = caller
-    accepted = client.post("/v1/requests", json={"model": "fake-image-slow", "input": {"prompt": "x", "steps": 12}})
-    request_id = accepted.json()["id"]
+def progress_seen(client: httpx.Client, request_id: str) -> list[float]:
+    """Look at a request again and again, until it has got on, or has ended."""
     seen: list[float] = []
     end = time.monotonic() + MARGIN_S
     while not seen or seen[-1] < 0.3:
         assert time.monotonic() < end
-        seen.append(client.get(f"/v1/requests/{request_id}").json().get("progress") or 0.0)
+        shown = client.get(f"/v1/requests/{request_id}").json()
+        if shown["finished_at"]:
+            break
+        seen.append(shown.get("progress") or 0.0)
+    return seen
+
+
+def test_progress_is_told_in_events_and_views(caller: tuple[httpx.Client, int]) -> None:
+    client, _ = caller
+    given = {"model": "fake-image-slow", "input": {"prompt": "x", "steps": 12}}
+    for _ in range(5):  # it may be over before it is looked at, on a machine that stands still for a moment
+        request_id = client.post("/v1/requests", json=given).json()["id"]
+        if seen := [fraction for fraction in progress_seen(client, request_id) if 0.3 <= fraction < 1]:
+            break
+    assert seen
     told = events(client, request_id)
     fractions = [data["fraction"] for _, name, data in told if name == "progress"]
     assert fractions == sorted(fractions)
@@ -149,9 +161,8 @@ def test_progress_is_told_in_events_and_views(caller: tuple[httpx.Client, int]) 
 def test_a_running_image_that_is_cancelled_costs_the_steps_it_ran(media_system: System) -> None:
     account, key = media_system.account(f"canceller-{time.time_ns()}", "1")
     with media_system.client(key) as client:
-        request_id = client.post("/v1/requests", json={"model": "fake-image-slow", "input": {"prompt": "x"}}).json()[
-            "id"
-        ]
+        given = {"model": "fake-image-slow", "input": {"prompt": "x", "steps": 400}}
+        request_id = client.post("/v1/requests", json=given).json()["id"]
         end = time.monotonic() + MARGIN_S
         while not client.get(f"/v1/requests/{request_id}").json().get("progress"):
             assert time.monotonic() < end
@@ -160,7 +171,7 @@ def test_a_running_image_that_is_cancelled_costs_the_steps_it_ran(media_system: 
         shown = finished(client, request_id)
     assert shown["status"] == "cancelled"
     steps = shown["usage"]["steps"]  # type: ignore[index]
-    assert 1 <= steps < 30
+    assert 1 <= steps < 400
     assert shown["charge_nanos"] == steps * 1_000_000
     assert media_system.balance(account)["held_nanos"] == 0
 
@@ -168,7 +179,7 @@ def test_a_running_image_that_is_cancelled_costs_the_steps_it_ran(media_system: 
 def test_a_running_video_that_is_thrown_away_is_stopped(media_system: System) -> None:
     account, key = media_system.account(f"thrower-{time.time_ns()}", "1")
     with media_system.client(key) as client:
-        video = client.post("/v1/videos", json={"model": "fake-video-slow", "prompt": "x"}).json()
+        video = client.post("/v1/videos", json={"model": "fake-video-slow", "prompt": "fake:sleep=50"}).json()
         end = time.monotonic() + MARGIN_S
         while (shown := client.get(f"/v1/videos/{video['id']}").json())["status"] != "in_progress":
             assert time.monotonic() < end

@@ -8,11 +8,14 @@ import httpx
 import openai
 import pytest
 
+from tests.flow.conftest import READY
 from tests.system import System
 
 
 @pytest.fixture
 def client(routing: System) -> Iterator[httpx.Client]:
+    """Answer a client once all workers are heard of: one that was silent for a moment is passed over in choices."""
+    routing.wait_ready(*READY)
     with routing.client() as made:
         yield made
 
@@ -48,17 +51,27 @@ def test_prices_sort_exactly_and_models_without_one_come_last(client: httpx.Clie
     ]
 
 
-def test_speeds_sort_by_what_was_seen_of_late(client: httpx.Client) -> None:
-    for model in ("one-way", "slow-chat"):
-        body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
-        assert client.post("/v1/chat/completions", json=body).status_code == 200
-    rows = {}
-    for _ in range(60):
+def await_speeds(client: httpx.Client, *models: str) -> dict[str, float]:
+    """Wait until models have a speed; answers how long each usually takes."""
+    end = time.monotonic() + 60
+    while True:
         rows = {row["id"]: row for row in client.get("/v1/models").json()["data"]}
-        if rows["one-way"]["speed"] and rows["slow-chat"]["speed"]:
-            break
+        if all(rows[model]["speed"] for model in models):
+            return {model: rows[model]["speed"]["p50_s"] for model in models}
+        assert time.monotonic() < end
         time.sleep(0.2)
-    assert rows["slow-chat"]["speed"]["p50_s"] == pytest.approx(1.0, rel=0.5)
+
+
+def test_speeds_sort_by_what_was_seen_of_late(client: httpx.Client) -> None:
+    """What a machine that stands still for a moment does to one call, is nothing among some."""
+    for _ in range(10):
+        for model in ("one-way", "slow-chat"):
+            body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
+            assert client.post("/v1/chat/completions", json=body).status_code == 200
+        speeds = await_speeds(client, "one-way", "slow-chat")
+        if speeds["slow-chat"] == pytest.approx(1.0, rel=0.5) and speeds["one-way"] < 0.5:
+            break
+    assert speeds["slow-chat"] == pytest.approx(1.0, rel=0.5)
     asked = {"model": "auto", "messages": [{"role": "user", "content": "hello"}]}
     only = ["one-way", "slow-chat"]
     for sort, taken in (("price", "slow-chat"), ("latency", "one-way"), ("throughput", "one-way")):

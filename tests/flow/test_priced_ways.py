@@ -24,8 +24,8 @@ upstreams:
   bad: {{protocol: openai, url: "{bad}/v1", pool: far, timeout_s: 30}}
   late: {{protocol: openai, url: "{late}/v1", pool: far, timeout_s: 30}}
 pools:
-  far: {{engine: upstream, lease_ms: 5000, attempts: 1}}
-  near: {{engine: fake, lease_ms: 5000}}
+  far: {{engine: upstream, lease_ms: 30000, attempts: 1}}
+  near: {{engine: fake, lease_ms: 30000}}
 models:
   poster:
     tasks: [text-to-image]

@@ -13,7 +13,7 @@ from gateway.money import parse_usd
 from tests.system import System, running_system
 
 CATALOG = Path(__file__).parent / "prices.yaml"
-WAIT = {"prefer": "wait=30"}
+WAIT = {"prefer": "wait=60"}
 WITHIN_S = 30.0
 
 

@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from gateway.routing.health import LEAST_SEEN
+from tests.flow.conftest import READY
+from tests.flow.test_requests import finished
 from tests.media.samples import data_url, picture
 from tests.system import System
 
@@ -17,6 +19,8 @@ PICTURE = {"prompt": "a fox"}
 
 @pytest.fixture
 def client(routing: System) -> Iterator[httpx.Client]:
+    """Answer a client once all workers are heard of: one that was silent for a moment is passed over in choices."""
+    routing.wait_ready(*READY)
     with routing.client() as made:
         yield made
 
@@ -27,7 +31,7 @@ def chat(client: httpx.Client, model: str, **more: Any) -> httpx.Response:
 
 def draw(client: httpx.Client, model: str = "auto", given: dict[str, Any] = PICTURE, **more: Any) -> httpx.Response:
     body = {"model": model, "input": given, "task": "text-to-image"} | more
-    return client.post("/v1/requests", json=body, headers={"prefer": "wait=20"})
+    return client.post("/v1/requests", json=body, headers={"prefer": "wait=60"})
 
 
 def test_a_pool_without_workers_is_passed_over_where_another_way_exists(client: httpx.Client) -> None:
@@ -40,7 +44,8 @@ def test_a_wish_for_the_only_pool_that_nobody_serves_waits_there(client: httpx.C
     asked = {"model": "two-ways", "input": {"messages": SAID}, "only": ["gone"]}
     accepted = client.post("/v1/requests", json=asked).json()
     assert accepted["status"] == "queued"
-    assert client.post(accepted["urls"]["cancel"]).json()["status"] == "cancelled"
+    assert client.post(accepted["urls"]["cancel"]).status_code == 200
+    assert finished(client, accepted["id"])["status"] == "cancelled"
 
 
 def test_a_model_that_cannot_take_the_input_is_passed_over_and_the_price_is_that_of_the_one_that_answered(
@@ -214,20 +219,20 @@ def test_a_pool_that_fails_comes_last_for_a_while_and_no_caller_notices(client: 
     first: list[str] = []
     for _ in range(2 * LEAST_SEEN):
         asked = {"model": "either", "input": failing}
-        answer = client.post("/v1/requests", json=asked, headers={"prefer": "wait=20"}).json()
+        answer = client.post("/v1/requests", json=asked, headers={"prefer": "wait=60"}).json()
         assert answer["status"] == "succeeded", answer
         assert answer["charge_nanos"] == 3_000_000
         attempts = client.get(answer["urls"]["get"]).json()["attempts"]
         assert [each["outcome"] for each in attempts] == ["failed", "succeeded"]
         first.append(attempts[0]["pool"])
     assert first[:LEAST_SEEN] == ["here"] * LEAST_SEEN
-    assert first[LEAST_SEEN:][0] == "there"
+    assert "there" in first[LEAST_SEEN:][:2], "at once, or after the trial that is due where a pause was long"
 
 
 def test_wishes_lead_a_request_by_the_pools_that_are_named(client: httpx.Client) -> None:
     def failed_in(**wish: Any) -> str:
         asked = {"model": "seldom-failing", "input": {"messages": [{"role": "user", "content": "fake:fail=1"}]}} | wish
-        answer = client.post("/v1/requests", json=asked, headers={"prefer": "wait=20"}).json()
+        answer = client.post("/v1/requests", json=asked, headers={"prefer": "wait=60"}).json()
         shown = client.get(answer["urls"]["get"]).json() if "urls" in answer else answer
         pool: str = shown["attempts"][0]["pool"]
         return pool
@@ -261,7 +266,7 @@ def test_an_upstream_without_a_key_is_passed_over_or_named(client: httpx.Client)
 def test_media_are_taken_in_once_for_all_models(client: httpx.Client) -> None:
     given = {"image": data_url(picture(), "image/png"), "prompt": "in ink"}
     asked = {"model": "auto", "task": "image-restyle", "input": given}
-    answer = client.post("/v1/requests", json=asked, headers={"prefer": "wait=20"}).json()
+    answer = client.post("/v1/requests", json=asked, headers={"prefer": "wait=60"}).json()
     assert (answer["model"], answer["choice"]["fallbacks"]) == ("fair-picture", ["dear-picture"])
     assert answer["charge_nanos"] == 20_000_000
     dear = {"model": "dear-picture", "task": "image-restyle", "input": given, "max_price": "0.03"}

@@ -18,7 +18,7 @@ from tests.system import System, post_all
 
 MINUTE = timedelta(seconds=60)
 WITHIN_S = 1.0
-LATEST_S = 20.0
+LATEST_S = 60.0
 TRIES = 4
 """A change reaches both gateways within a second; on a machine that is busy with others, in one try of so many."""
 

@@ -54,7 +54,7 @@ def test_what_is_declared_is_taken_and_what_is_not_is_refused_before_a_hold(
     caller: tuple[httpx.Client, int], system: System, path: str, body: dict[str, Any]
 ) -> None:
     client, account = caller
-    answer = client.post(path, json=beside(body, mood="kind", depth=2), headers={"Prefer": "wait=20"})
+    answer = client.post(path, json=beside(body, mood="kind", depth=2), headers={"Prefer": "wait=60"})
     assert answer.status_code == 200, answer.text
     before = system.balance(account)
     for answer in (
@@ -120,5 +120,5 @@ def test_models_are_found_by_their_aliases_and_listed_once(caller: tuple[httpx.C
 def test_native_media_inputs_have_them_too(caller: tuple[httpx.Client, int]) -> None:
     client, _ = caller
     body = {"model": "draw", "input": {"prompt": "x", "image": IMAGE, "guide": 0.25}}
-    answer = client.post("/v1/requests", json=body, headers={"Prefer": "wait=20"})
+    answer = client.post("/v1/requests", json=body, headers={"Prefer": "wait=60"})
     assert answer.status_code == 200, answer.text

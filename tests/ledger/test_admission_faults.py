@@ -40,7 +40,7 @@ async def end_sessions(till: Till) -> None:
 async def in_postgres(till: Till, waiting: int = 1) -> None:
     """Return when that many sessions of admission wait for a lock."""
     query = f"{SESSIONS} and wait_event_type = 'Lock'"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(await till.db.fetch(query)) < waiting:
             await asyncio.sleep(0.01)
 
@@ -93,8 +93,12 @@ async def test_a_session_that_is_ended_under_way_is_a_503_and_the_next_call_goes
 async def test_a_session_that_was_ended_while_nobody_called_is_not_noticed(till: Till) -> None:
     payer = await till.payer(10 * HOLD)
     await till.admit(payer)
+    connection = till.admission._session._connection
+    assert connection is not None
     await end_sessions(till)
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(60):
+        while not connection.is_closed():  # its end has arrived, and nobody has looked at it
+            await asyncio.sleep(0.01)
     await till.admit(payer)
 
 

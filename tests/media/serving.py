@@ -9,7 +9,6 @@ SERVED = ("picture", "film", "ear", "voice")
 IMAGE_BYTES = 2 * 1024 * 1024
 SETTINGS = {
     "FAREGATE_FETCH_ALLOW": f"{ALLOWED}/32",
-    "FAREGATE_FETCH_S": "5",
     "FAREGATE_MAX_IMAGE_BYTES": str(IMAGE_BYTES),
     "FAREGATE_MAX_VIDEO_FRAMES": "1000",
     "FAREGATE_MAX_AUDIO_S": "60",

@@ -55,7 +55,7 @@ async def test_media_go_through_a_bucket_from_upload_to_address(in_bucket: Syste
     assert file["id"] not in {head.name.rpartition("/")[2].partition(".")[0] for head in await blobs.page()}
 
 
-def verified(admin: httpx.Client, within_s: float = 60.0) -> dict[str, Any]:
+def verified(admin: httpx.Client, within_s: float = 120.0) -> dict[str, Any]:
     """Have a settler verify the books; answers what it found."""
     job, end = admin.post("/admin/api/books/verify").json(), time.monotonic() + within_s
     while job["run_id"] is None:

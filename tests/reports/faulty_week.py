@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -20,7 +20,7 @@ from gateway.pricing.price import PriceComponent, PriceVersion
 from gateway.pricing.rate import charge_nanos
 from gateway.pricing.terms import Terms, terms_json
 from tests.ledger.scene import OUTCOME_REASONS, USD, Scene
-from tests.reports.week import move
+from tests.reports.week import instant, move
 
 _OUTCOMES: Any = ("succeeded",) * 6 + ("failed", "cancelled", "expired")
 _KILL = """
@@ -50,9 +50,8 @@ class Trade:
 
     async def week(self, hours: int) -> None:
         """Trade for so many hours before the present one; some calls stay open for several of them."""
-        while datetime.now(UTC).minute == 59:  # the running hour must not end amid it
-            await asyncio.sleep(1)
         for back in range(hours, 0, -1):
+            begun = await instant(self.db)
             if back % 40 == 0:
                 await self.reprice()
             if back % 6:
@@ -61,7 +60,7 @@ class Trade:
             kept = len(self.open) // 3
             ending, self.open = self.open[kept:], self.open[:kept]
             await self.settle(ending)
-            await move(self.db, timedelta(hours=back))
+            await move(self.db, timedelta(hours=back), begun)
 
     async def begin(self) -> Ending:
         """Admit a call; answers how it is going to end, at the price and the discount of now."""

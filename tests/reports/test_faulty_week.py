@@ -60,7 +60,7 @@ async def interrupted(trade: Trade, closer: HourCloser) -> None:
     await blocking.start()
     await other.execute("lock table rollup_hour_key in access exclusive mode")
     closing = asyncio.create_task(closer.close_next())
-    end = asyncio.get_running_loop().time() + 30
+    end = asyncio.get_running_loop().time() + 90
     while not await trade.db.fetch(_KILL_WAITING):
         assert asyncio.get_running_loop().time() < end, "the closer does not come to the table"
         await asyncio.sleep(0.01)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import asyncpg
 
@@ -32,13 +32,12 @@ async def settle_a_week(
     chance = random.Random(7)
     kept = scene.account, scene.key
     connection = await asyncpg.connect(scene.database_url)
-    while datetime.now(UTC).minute == 59 and datetime.now(UTC).second > 20:  # an hour must not end amid the calls
-        await connection.execute("select pg_sleep(1)")
     for back in range(hours, 0, -1):
+        begun = await instant(connection)
         for _ in range(calls if back % 5 else 0) if calls > 1 else range(calls):
             scene.account, scene.key = chance.choice(list(owners))
             await _call(scene, chance)
-        await move(connection, timedelta(hours=back))
+        await move(connection, timedelta(hours=back), begun)
     scene.account, scene.key = kept
     await connection.close()
 
@@ -70,22 +69,37 @@ async def _call(scene: Scene, chance: random.Random) -> None:
         await scene.settlement.settle([ending])
 
 
-async def move(connection: "asyncpg.Connection[asyncpg.Record]", back: timedelta) -> None:
-    """Move what was settled in the running hour so far back: rows, sums, entries and ids."""
+async def instant(connection: "asyncpg.Connection[asyncpg.Record]") -> datetime:
+    """Read the clock of Postgres."""
+    now: datetime = await connection.fetchval("select clock_timestamp()")
+    return now
+
+
+async def move(connection: "asyncpg.Connection[asyncpg.Record]", back: timedelta, begun: datetime) -> None:
+    """Move what was settled since an instant so far back: rows, sums, entries and ids.
+
+    The hour may end meanwhile: then what is moved lies in two hours, and what comes next an hour later still.
+    """
     ms = int(back.total_seconds() * 1000)
-    begun = "date_trunc('hour', now(), 'UTC')"
     async with connection.transaction():
         await connection.execute("set local session_replication_role = replica")
         await connection.execute(
             f"update usage set id = {_SHIFTED_ID.format('id')}, created_at = created_at - $2::interval, "
-            f"finished_at = finished_at - $2::interval where finished_at >= {begun}",
+            f"finished_at = finished_at - $2::interval where finished_at >= $3",
             ms,
             back,
+            begun,
         )
         await connection.execute(
             f"update ledger_entry set transaction_id = {_SHIFTED_ID.format('transaction_id')}, at = at - $2::interval "
-            f"where at >= {begun} and kind = 0",
+            "where at >= $3 and kind = 0",
             ms,
             back,
+            begun,
         )
-        await connection.execute(f"update usage_rollup set hour = hour - $1::interval where hour >= {begun}", back)
+        await connection.execute(
+            "update usage_rollup set hour = hour - $1::interval "
+            "where hour >= date_trunc('hour', $2::timestamptz, 'UTC')",
+            back,
+            begun,
+        )

@@ -16,7 +16,7 @@ from tests.sdk.secured import Secured
 PACKAGE = "litellm==1.106.2"
 CALLER = Path(__file__).with_name("litellm_caller.py")
 INSTALL_S = 600
-CALLS_S = 180
+CALLS_S = 500
 SAID = "the gate opens at dawn and every fare is counted once before it shuts"
 
 

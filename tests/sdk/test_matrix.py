@@ -25,6 +25,8 @@ FAMILIES = ("native", "openai", "replicate", "gmi", "fal")
 CHARGE_NANOS = 200_000_000
 WITHIN_S = 60.0
 QUICK, SLOW = "fake-veo", "fake-video-slow"
+PROMPTS = {QUICK: "a gate", SLOW: "fake:sleep=50"}
+"""What is to be stopped does not end before."""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ class Native:
         self._http = http
 
     def submit(self, model: str) -> str:
-        given = {"prompt": "a gate"} | ({"seconds": 2} if model == QUICK else {})
+        given = {"prompt": PROMPTS[model]} | ({"seconds": 2} if model == QUICK else {})
         request_id: str = self._http.post("/v1/requests", json={"model": model, "input": given}).json()["id"]
         return request_id
 
@@ -76,7 +78,7 @@ class OpenAI:
 
     def submit(self, model: str) -> str:
         length: Any = "2" if model == QUICK else openai.omit
-        return self._client.videos.create(model=model, prompt="a gate", seconds=length).id
+        return self._client.videos.create(model=model, prompt=PROMPTS[model], seconds=length).id
 
     def read(self, request_id: str) -> Read:
         video: Any = self._client.videos.retrieve(request_id)
@@ -105,7 +107,7 @@ class OfReplicate:
         self._client = client
 
     def submit(self, model: str) -> str:
-        given = {"prompt": "a gate"} | ({"duration": 2} if model == QUICK else {})
+        given = {"prompt": PROMPTS[model]} | ({"duration": 2} if model == QUICK else {})
         return self._client.predictions.create(model=self.NAMES[model], input=given).id
 
     def read(self, request_id: str) -> Read:
@@ -131,7 +133,7 @@ class Gmi:
         self._http = http
 
     def submit(self, model: str) -> str:
-        payload = {"prompt": "a gate"} | ({"durationSeconds": "2"} if model == QUICK else {})
+        payload = {"prompt": PROMPTS[model]} | ({"durationSeconds": "2"} if model == QUICK else {})
         request_id: str = self._http.post(self.PATH, json={"model": model, "payload": payload}).json()["request_id"]
         return request_id
 
@@ -152,7 +154,7 @@ class Fal:
         self._client = client
 
     def submit(self, model: str) -> str:
-        given = {"prompt": "a gate"} | ({"duration": "2s"} if model == QUICK else {})
+        given = {"prompt": PROMPTS[model]} | ({"duration": "2s"} if model == QUICK else {})
         request_id: str = self._client.submit(self.APP if model == QUICK else model, given).request_id
         return request_id
 

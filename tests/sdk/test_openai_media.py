@@ -57,7 +57,7 @@ def test_images_come_as_addresses_that_need_no_key(client: openai.OpenAI) -> Non
     answer = client.images.generate(model="fake-image", prompt="a gate", response_format="url")
     assert answer.data is not None
     assert answer.data[0].url is not None
-    fetched = httpx.get(answer.data[0].url)
+    fetched = httpx.get(answer.data[0].url, timeout=60)
     assert fetched.status_code == 200
     assert fetched.headers["content-type"] == "image/png"
     assert Image.open(io.BytesIO(fetched.content)).size == (64, 64)

@@ -20,6 +20,8 @@ from replicate.webhook import InvalidSignatureError, Webhooks, WebhookSigningSec
 from tests.sdk.secured import Secured
 from tests.webhooks.receiver import Receiver
 
+WITHIN_S = 60.0
+
 
 @pytest.fixture
 def client(dialects: Secured) -> Iterator[Client]:
@@ -121,16 +123,18 @@ def test_a_prediction_is_made_waited_for_and_reloaded(client: Client) -> None:
     assert prediction.completed_at is not None
     assert prediction.created_at <= prediction.started_at <= prediction.completed_at
     assert prediction.output.startswith("https://")
-    assert httpx.get(prediction.output, verify=ssl.create_default_context()).headers["content-type"] == "video/mp4"
+    film = httpx.get(prediction.output, verify=ssl.create_default_context(), timeout=60)
+    assert film.headers["content-type"] == "video/mp4"
 
 
 def test_a_prediction_that_runs_tells_how_far_it_is_and_is_cancelled(client: Client) -> None:
-    prediction = client.predictions.create(model="faregate/fake-video-slow", input={"prompt": "a gate"})
-    for _ in range(200):
-        prediction.reload()
-        if prediction.status == "processing" and prediction.progress is not None:
-            break
+    given = {"prompt": "a gate", "steps": 400}
+    prediction = client.predictions.create(model="faregate/fake-video-slow", input=given)
+    end = time.monotonic() + WITHIN_S
+    while prediction.status != "processing" or prediction.progress is None:
+        assert time.monotonic() < end
         time.sleep(0.05)
+        prediction.reload()
     assert 0 <= prediction.progress.percentage < 1  # type: ignore[union-attr]
     prediction.cancel()
     prediction.wait()
@@ -139,33 +143,35 @@ def test_a_prediction_that_runs_tells_how_far_it_is_and_is_cancelled(client: Cli
 
 
 def test_waiting_is_over_when_it_was_said_to_be(client: Client) -> None:
-    began = time.monotonic()
-    prediction: Any = client.predictions.create(
-        version=client.models.get("faregate/fake-image-slow").latest_version.id,  # type: ignore[union-attr]
-        input={"prompt": "a gate"},
-        wait=1,
-    )
-    assert time.monotonic() - began < 3
-    assert prediction.status == "starting"
-    prediction.wait()
-    assert prediction.status == "succeeded"
+    """In one try of four, on a machine that stands still now and then; what is waited for takes three seconds."""
+    version = client.models.get("faregate/fake-image-slow").latest_version
+    assert version is not None
+    for _ in range(4):
+        began = time.monotonic()
+        prediction: Any = client.predictions.create(version=version.id, input={"prompt": "a gate"}, wait=1)
+        took_s, status = time.monotonic() - began, prediction.status
+        prediction.wait()
+        assert prediction.status == "succeeded"
+        if took_s < 3 and status == "starting":
+            break
+    assert (took_s < 3, status) == (True, "starting")
 
 
 def test_cancel_after_ends_a_prediction_that_is_late(dialects: Secured) -> None:
     headers = {"cancel-after": "5s", "authorization": f"Token {dialects.system.api_key}"}
-    body = {"model": "faregate/fake-image-slow", "input": {"prompt": "fake:sleep=20"}}
-    with httpx.Client(base_url=dialects.system.base_url, headers=headers) as raw:
+    body = {"model": "faregate/fake-image-slow", "input": {"prompt": "fake:sleep=50"}}
+    with httpx.Client(base_url=dialects.system.base_url, headers=headers, timeout=60) as raw:
         made = raw.post("/replicate/v1/predictions", json=body)
         assert made.status_code == 201, made.text
         shown = raw.get(made.json()["urls"]["get"].replace(dialects.url, "")).json()
         assert shown["deadline"] is not None
         refused = raw.post("/replicate/v1/predictions", json=body, headers={"cancel-after": "1s"})
         assert refused.status_code == 400
-        for _ in range(150):
-            shown = raw.get(f"/replicate/v1/predictions/{shown['id']}").json()
-            if shown["completed_at"]:
-                break
+        end = time.monotonic() + WITHIN_S
+        while not shown["completed_at"]:
+            assert time.monotonic() < end
             time.sleep(0.1)
+            shown = raw.get(f"/replicate/v1/predictions/{shown['id']}").json()
         assert (shown["status"], shown["charge_nanos"]) == ("canceled", 0)
 
 
@@ -256,7 +262,8 @@ async def test_the_asynchronous_client_does_the_same(dialects: Secured) -> None:
         assert prediction.status == "succeeded"
         events = [event async for event in await client.async_stream("meta/fake-chat", input={"prompt": "Hi"})]
         assert [event.event.value for event in events][-2:] == ["output", "done"]
-        slow = await client.predictions.async_create(model="faregate/fake-video-slow", input={"prompt": "a"})
+        asked = {"prompt": "fake:sleep=50"}
+        slow = await client.predictions.async_create(model="faregate/fake-video-slow", input=asked)
         await slow.async_cancel()
         await slow.async_wait()
         assert slow.status == "canceled"
@@ -271,7 +278,7 @@ async def test_a_webhook_tells_the_prediction_and_is_verified_by_the_clients_own
             webhook_events_filter=["completed"],
         )
         await prediction.async_wait()
-        [post] = await receiver.until(1, 60)
+        post = (await receiver.until(1, 60))[0]
         secret = await client.webhooks.default.async_secret()
     told = post.told
     assert (told["id"], told["status"], told["model"]) == (prediction.id, "succeeded", "faregate/fake-veo")

@@ -85,6 +85,14 @@ def signed_in(system: System, home: str, key: str) -> Iterator[httpx.Client]:
         yield client
 
 
+def drawn(client: httpx.Client, path: str) -> httpx.Response:
+    """Open a page; again while Postgres is too slow for it, as it is on a machine that stands still for a moment."""
+    end = time.monotonic() + 60
+    while (answer := client.get(path)).status_code == 503 and time.monotonic() < end:
+        time.sleep(0.2)
+    return answer
+
+
 def crawled(client: httpx.Client, *first: str) -> Iterator[httpx.Response]:
     """Follow the links of pages, each address with a few of its queries only; streams of events are left alone."""
     home = "/" + first[0].strip("/").partition("/")[0]
@@ -93,7 +101,7 @@ def crawled(client: httpx.Client, *first: str) -> Iterator[httpx.Response]:
         if not waiting:
             return
         path = waiting.pop(0)
-        answer = client.get(path)
+        answer = drawn(client, path)
         yield answer
         if answer.headers.get("content-type", "").startswith("text/html"):
             for link in re.findall(r'href="(/[^"]*)"', answer.text):

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.ledger.patience import patience  # noqa: F401 - an autouse fixture
 from tests.webhooks.office import Office
 
 

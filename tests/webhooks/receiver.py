@@ -62,7 +62,7 @@ class Receiver:
     def ids(self) -> list[str]:
         return [post.id for post in self.posts]
 
-    async def until(self, count: int, within_s: float = 20.0) -> list[Post]:
+    async def until(self, count: int, within_s: float = 90.0) -> list[Post]:
         """Wait for so many calls."""
         async with asyncio.timeout(within_s):
             while len(self.posts) < count:

@@ -10,6 +10,7 @@ from gateway.ledger.limits import LimitStore, Owner
 from gateway.net.addresses import Allowed
 from gateway.net.client import guarded_client
 from gateway.webhooks.budgets import BudgetAlerts
+from tests.ledger.patience import amid_a_day
 from tests.ledger.till import HOLD, ended
 from tests.webhooks.office import ALLOWED, Office
 from tests.webhooks.receiver import Receiver, verify
@@ -42,13 +43,15 @@ class Treasury:
 
     async def alerts(self, allowed: Allowed = ALLOWED) -> BudgetAlerts:
         """Make what tells, with a client of its own."""
-        client = guarded_client(allowed, timeout_s=5.0)
+        client = guarded_client(allowed, timeout_s=60.0)
         self.office._clients.append(client)
-        return BudgetAlerts(self.office.engine, client, self.office.secrets, timeout_s=5.0)
+        return BudgetAlerts(self.office.engine, client, self.office.secrets, timeout_s=60.0)
 
 
 @pytest.fixture
-def treasury(office: Office) -> Treasury:
+def treasury(office: Office, monkeypatch: pytest.MonkeyPatch) -> Treasury:
+    monkeypatch.setattr("gateway.webhooks.budgets.next_s", lambda tries: 3600.0)  # no pause ends by itself
+    amid_a_day()
     return Treasury(office)
 
 
@@ -93,7 +96,7 @@ async def test_an_alert_that_failed_or_was_cut_off_comes_again_under_the_same_id
         await treasury.spend(3)
         await second.look()
         await treasury.db.execute(
-            "update limit_alert set tries = 1, due_at = now() + interval '15 s' where percent = 80"
+            "update limit_alert set tries = 1, due_at = now() + interval '1 hour' where percent = 80"
         )
         assert await second.round() == 0
         await treasury.db.execute(DUE_NOW)
