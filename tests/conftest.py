@@ -22,6 +22,7 @@ import asyncpg
 import msgspec
 import pytest
 import redis
+from hypothesis import settings
 
 from gateway.catalog.export import export
 from gateway.catalog.load import load_file
@@ -32,13 +33,18 @@ from gateway.stack.errors import NotInstalled
 from gateway.stack.ports import free_port
 from tests.buckets import s3_server
 from tests.media.serving import CATALOG, SERVED, SETTINGS
+from tests.rooms import RoomScheduling, enter, leave, room_of
 from tests.system import System, running_system
 
 TEMPLATE = "template_faregate"
 TEMPLATE_LOCK = 7_305_401
 URL_FROM_CONTROLLER = "postgres_url"
+ROOMS_FROM_CONTROLLER = "rooms"
 
 _services = ExitStack()
+
+settings.register_profile("patient", parent=settings(), deadline=None)  # an example is no slower for a slow machine
+settings.load_profile("patient")
 
 
 @contextmanager
@@ -46,7 +52,7 @@ def running(child: Child, ready: Callable[[], bool]) -> Iterator[None]:
     """Run a child of the stack for the length of a block."""
     process = spawn(child)
     try:
-        await_ready(process, child, ready, 30.0)
+        await_ready(process, child, ready, 90.0)
         yield
     finally:
         stop(process, child)
@@ -99,6 +105,25 @@ def pytest_configure_node(node: Any) -> None:
         except NotInstalled as error:
             node.config.faregate_postgres_url = str(error)
     node.workerinput[URL_FROM_CONTROLLER] = node.config.faregate_postgres_url
+    node.workerinput[ROOMS_FROM_CONTROLLER] = node.config.getoption("dist") == "loadfile"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> RoomScheduling | None:
+    """Give each room to one process, where a run by pytest-xdist keeps files together."""
+    return RoomScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stop what a room shared, after the last of its tests."""
+    in_rooms = getattr(item.config, "workerinput", {}).get(ROOMS_FROM_CONTROLLER)
+    if in_rooms and nextitem is not None and room_of(_file(item)) != room_of(_file(nextitem)):
+        leave()
+
+
+def _file(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 def absent(reason: object) -> None:
@@ -218,9 +243,10 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     voices = msgspec.structs.replace(ours.pools["voices"], workers=0)  # torch, which these tests do without
     catalog = folder / "catalog.yaml"
     catalog.write_text(export(msgspec.structs.replace(ours, pools=ours.pools | {"voices": voices})))
-    with running_system(folder / "data", "--catalog", str(catalog), engines="fake,speech") as running_now:
-        running_now.wait_ready("fake-chat", "fake-stream", "fake-slow", "espeak-ng")
-        yield running_now
+    made = enter(running_system(folder / "data", "--catalog", str(catalog), engines="fake,speech"))
+    made.wait_ready("fake-chat", "fake-stream", "fake-slow", "espeak-ng")
+    yield made
+    leave()
 
 
 @pytest.fixture(scope="session")
@@ -231,9 +257,10 @@ def media_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     folder = tmp_path_factory.mktemp("media-system")
     folder.chmod(0o711)
     catalog = Path(__file__).parent / "media.yaml"
-    with running_system(folder / "data", "--catalog", str(catalog), engines="fake") as running_now:
-        running_now.wait_ready("fake-image", "fake-image-slow", "fake-rerank")
-        yield running_now
+    made = enter(running_system(folder / "data", "--catalog", str(catalog), engines="fake"))
+    made.wait_ready("fake-image", "fake-image-slow", "fake-rerank")
+    yield made
+    leave()
 
 
 @pytest.fixture(scope="session")
@@ -241,6 +268,7 @@ def taking_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Answer a whole running system whose models take media, under low limits, shared by the tests of this process."""
     folder = tmp_path_factory.mktemp("taking")
     folder.chmod(0o711)
-    with running_system(folder / "data", "--catalog", str(CATALOG), environ=SETTINGS) as running_now:
-        running_now.wait_ready(*SERVED)
-        yield running_now
+    made = enter(running_system(folder / "data", "--catalog", str(CATALOG), environ=SETTINGS))
+    made.wait_ready(*SERVED)
+    yield made
+    leave()

@@ -18,7 +18,7 @@ import msgspec
 from gateway.money import parse_usd
 from gateway.stack.ports import free_port
 
-START_S = 150.0
+START_S = 400.0
 STOP_S = 60.0
 POLL_S = 0.1
 POSTERS = 16
@@ -49,7 +49,7 @@ class System:
     def client(self, key: str | None = None) -> httpx.Client:
         """Make a client with a caller's key."""
         headers = {"authorization": f"Bearer {key or self.api_key}"}
-        return httpx.Client(base_url=self.base_url, headers=headers, timeout=60.0)
+        return httpx.Client(base_url=self.base_url, headers=headers, timeout=240.0)
 
     def admin(self) -> httpx.Client:
         """Make a client with the admin key."""
@@ -130,7 +130,7 @@ def _await_answer(process: "subprocess.Popen[bytes]", port: int, log: Path) -> N
     while time.monotonic() < end:
         assert process.poll() is None, log.read_text()
         try:
-            if httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200:
+            if httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=30.0).status_code == 200:
                 return
         except httpx.TransportError:
             pass

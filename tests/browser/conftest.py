@@ -17,6 +17,7 @@ import pytest
 from deploy.browser import NoBrowser, make
 from tests.conftest import absent
 from tests.ledger.patience import amid_a_day
+from tests.rooms import enter, leave
 from tests.system import System, running_system
 
 if TYPE_CHECKING:
@@ -64,9 +65,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     folder = tmp_path_factory.mktemp("browser-system")
     folder.chmod(0o711)  # Postgres runs as another user
     environ = {"FAREGATE_FETCH_ALLOW": "127.0.0.1"}  # webhooks to a receiver of a test
-    with running_system(folder / "data", "--catalog", str(CATALOG), environ=environ) as system:
-        system.wait_ready("scribe", "painter")
-        yield system
+    system = enter(running_system(folder / "data", "--catalog", str(CATALOG), environ=environ))
+    system.wait_ready("scribe", "painter")
+    yield system
+    leave()
 
 
 @pytest.fixture

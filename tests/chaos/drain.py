@@ -12,7 +12,7 @@ from gateway.contract.ids import uuid_of
 from tests.chaos.traffic import Memory
 from tests.system import System
 
-DRAIN_S = 90.0
+DRAIN_S = 240.0
 POLL_S = 0.2
 
 

@@ -13,7 +13,7 @@ import msgspec
 from tests.system import System
 
 ROLES = ("gateway", "worker", "settler", "postgres", "valkey")
-SEEN_S = 30.0
+SEEN_S = 120.0
 POLL_S = 0.02
 LEASE_S = 1.5
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.chaos
 CATALOG = Path(__file__).parent / "hand_over.yaml"
 MODELS = ("fake-chat", "fake-stream", "fake-picture")
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "20"))
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 TOGETHER = 12
 
 
@@ -129,7 +129,7 @@ async def test_the_books_hold_while_what_hands_over_is_killed_and_paused(pools: 
     traffic.start(submit=6, call=8, stream=4)
     faults = 0
     end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    while time.monotonic() < end or handed_over(pools) <= before + 20 or len(traffic.memory.accepted) <= SECONDS / 2:
         for role in ("worker", "settler", "worker", None):
             told = len(traffic.memory.told)
             await until("callers are answered again", lambda told=told: len(traffic.memory.told) >= told + ANSWERS)

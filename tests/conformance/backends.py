@@ -1,5 +1,6 @@
 """The two kinds of queue that pass the same suite, behind one face."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -22,6 +23,16 @@ from gateway.queues.redis_worker import RedisWorker
 from gateway.queues.replies import Replies
 
 POOL = "pool"
+UNREAD_MS = 900_000
+"""How long what a settler has read stays its own, unless a test says otherwise."""
+SOON_S = 30.0
+
+
+async def until(what: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(SOON_S):
+        while not what():
+            await asyncio.sleep(0.002)
 
 
 class Backend(Protocol):
@@ -33,12 +44,16 @@ class Backend(Protocol):
 
     def operator(self, pool: str = POOL) -> OperatorSide: ...
 
-    def settler(self, name: str = "settler", *, idle_ms: int = 5000) -> SettlerSide: ...
+    def settler(self, name: str = "settler", *, idle_ms: int = UNREAD_MS) -> SettlerSide: ...
 
     async def listen(self, name: str, deliver: Callable[[Frame], None]) -> None: ...
 
     def expire(self, *request_ids: str, pool: str = POOL) -> None:
         """Let leases run out now."""
+        ...
+
+    def listeners(self, channel: bytes) -> int:
+        """Count those who listen to a channel."""
         ...
 
     async def close(self) -> None: ...
@@ -60,7 +75,7 @@ class InMemory:
     def operator(self, pool: str = POOL) -> OperatorSide:
         return self._queues.operator(pool)
 
-    def settler(self, name: str = "settler", *, idle_ms: int = 5000) -> SettlerSide:
+    def settler(self, name: str = "settler", *, idle_ms: int = UNREAD_MS) -> SettlerSide:
         return self._queues.settler(idle_ms=idle_ms)
 
     async def listen(self, name: str, deliver: Callable[[Frame], None]) -> None:
@@ -69,6 +84,9 @@ class InMemory:
     def expire(self, *request_ids: str, pool: str = POOL) -> None:
         for request_id in request_ids:
             self._queues.state(pool).leases[request_id] = 0
+
+    def listeners(self, channel: bytes) -> int:
+        return len(self._queues.channels._listeners.get(channel, ()))
 
     async def close(self) -> None:
         await self._queues.close()
@@ -94,7 +112,7 @@ class InRedis:
     def operator(self, pool: str = POOL) -> OperatorSide:
         return self.queues.operator(pool)
 
-    def settler(self, name: str = "settler", *, idle_ms: int = 5000) -> RedisSettler:
+    def settler(self, name: str = "settler", *, idle_ms: int = UNREAD_MS) -> RedisSettler:
         settler = RedisSettler(self.url, name, idle_ms=idle_ms)
         self._sides.append(settler)
         return settler
@@ -104,6 +122,10 @@ class InRedis:
 
     def expire(self, *request_ids: str, pool: str = POOL) -> None:
         self.client.zadd(keys_of(pool).leases, dict.fromkeys(request_ids, 0), xx=True)
+
+    def listeners(self, channel: bytes) -> int:
+        [(_, count)] = self.client.pubsub_numsub(channel)  # type: ignore[misc]
+        return int(count)
 
     async def close(self) -> None:
         for side in self._sides:

@@ -3,8 +3,9 @@
 import asyncio
 
 from gateway.contract.events import Ended
+from gateway.queues.keys import keys_of
 from gateway.queues.port import Cancel
-from tests.conformance.backends import POOL, Backend, ended, request, status, stopped, waiting
+from tests.conformance.backends import POOL, SOON_S, Backend, ended, request, status, stopped, until, waiting
 
 
 async def test_a_waiting_request_is_removed_and_its_end_settled(backend: Backend) -> None:
@@ -32,9 +33,9 @@ async def test_the_worker_of_a_running_request_is_told_at_once(backend: Backend)
     taken = await worker.take(9, wait_s=0)
     told = worker.cancels()
     listening = asyncio.ensure_future(anext(told))
-    await asyncio.sleep(0.1)
+    await until(lambda: backend.listeners(keys_of(POOL).control) == 1)
     assert await gateway.cancel(stopped(taken[1].request)) == "told"
-    assert await asyncio.wait_for(listening, 1) == Cancel(taken[1].request.id, "cancelled_by_caller")
+    assert await asyncio.wait_for(listening, SOON_S) == Cancel(taken[1].request.id, "cancelled_by_caller")
     await told.aclose()  # type: ignore[attr-defined]
 
 

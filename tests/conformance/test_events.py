@@ -10,7 +10,7 @@ from gateway.contract.request import Request
 from gateway.contract.units import Units
 from gateway.queues.order import Order
 from gateway.queues.port import EventsLost, GatewaySide
-from tests.conformance.backends import POOL, Backend, ended, request, stopped, waiting
+from tests.conformance.backends import POOL, SOON_S, Backend, ended, request, stopped, until, waiting
 
 
 def deltas(one: Request, attempt: int, *seqs: int) -> list[tuple[Request, Frame]]:
@@ -20,7 +20,7 @@ def deltas(one: Request, attempt: int, *seqs: int) -> list[tuple[Request, Frame]
 
 async def read(gateway: GatewaySide, request_id: str, after: str = "") -> list[tuple[str, Event]]:
     """Read the log to its end."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SOON_S):
         return [item async for item in gateway.events(request_id, after)]
 
 
@@ -40,7 +40,7 @@ async def test_a_gateway_hears_its_own_requests_in_order(backend: Backend) -> No
     for seq in range(5):
         await worker.emit([pair for one in taken for pair in deltas(one.request, 1, seq)])
     await worker.finish([ended(one) for one in taken])
-    await asyncio.sleep(0.05)
+    await until(lambda: len(mine) >= 6 and len(yours) >= 6)
     assert len(mine) == len(yours) == 6
     assert {frame.id for frame in mine}.isdisjoint(frame.id for frame in yours)
     order = Order()
@@ -58,7 +58,7 @@ async def test_a_lost_delta_shows_even_when_only_the_end_comes_after_it(backend:
     [taken] = await worker.take(1, wait_s=0)
     await worker.emit(deltas(taken.request, 1, 0, 1, 2))
     await worker.finish([ended(taken)])
-    await asyncio.sleep(0.05)
+    await until(lambda: len(heard) == 4)
     order = Order()
     del heard[2]  # lost on the way
     verdicts = [order.judge(frame.attempt, frame.seq, last=isinstance(frame.event, Ended)) for frame in heard]
@@ -72,7 +72,7 @@ async def test_a_settlement_is_announced_to_the_gateway_that_waits(backend: Back
     await backend.settler().announce(
         [("gateway", Frame("req_x", 1, -1, settled)), ("nobody", Frame("y", 1, -1, settled))]
     )
-    await asyncio.sleep(0.05)
+    await until(lambda: bool(heard))
     assert [frame.event for frame in heard] == [settled]
 
 
@@ -88,7 +88,7 @@ async def test_only_kept_outputs_reach_the_settlements(backend: Backend) -> None
     outputs = {end.id: end.output for _, entry in entries for end in entry.ended}
     for one in taken:
         assert (outputs[one.request.id] is not None) == one.request.keep
-    await asyncio.sleep(0.05)
+    await until(lambda: bool(heard))
     assert isinstance(heard[0].event, Ended)
     assert heard[0].event.output is not None
 
@@ -121,10 +121,9 @@ async def test_a_reader_sees_events_as_they_come(backend: Backend) -> None:
     await asyncio.sleep(0.1)
     for seq in range(3):
         await worker.emit(deltas(taken.request, 1, seq))
-        await asyncio.sleep(0.05)
-        assert len(seen) == 2 * (seq + 1)
+        await until(lambda seq=seq: len(seen) == 2 * (seq + 1))
     await worker.finish([ended(taken)])
-    await asyncio.wait_for(asyncio.gather(*readers), 1)
+    await asyncio.wait_for(asyncio.gather(*readers), SOON_S)
     assert len(seen) == 8
 
 

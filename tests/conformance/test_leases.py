@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from gateway.contract.events import Frame, TextDelta
-from tests.conformance.backends import POOL, Backend, ended, request, status, waiting
+from tests.conformance.backends import POOL, SOON_S, Backend, ended, request, status, until, waiting
 
 
 async def settled(backend: Backend) -> list[tuple[str, int, str]]:
@@ -48,7 +48,7 @@ async def test_an_attempt_that_lost_its_lease_leaves_no_trace(backend: Backend) 
     assert await paused.finish([ended(first), ended(untouched)]) == [first.request.id]
     assert await settled(backend) == [(untouched.request.id, 1, "succeeded")]
     assert await quick.finish([ended(second)]) == []
-    await asyncio.sleep(0.05)
+    await until(lambda: len(heard) >= 2)
     assert [(frame.id, frame.attempt) for frame in heard] == [(untouched.request.id, 1), (second.request.id, 2)]
     assert await paused.finish([ended(first)]) == [first.request.id]
     assert (await gateway.depth()).leased == 0
@@ -172,6 +172,6 @@ async def test_a_worker_that_takes_its_lost_request_again_ends_the_later_attempt
     assert await worker.finish([ended(first)]) == [first.request.id]
     await worker.emit([(second.request, Frame(second.request.id, 2, 0, TextDelta("heard")))])
     assert await worker.finish([ended(second)]) == []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SOON_S):
         entries = [entry async for entry, _ in gateway.events(first.request.id)]
     assert entries == ["2-0", "2-1"]

@@ -1,8 +1,9 @@
 """Operators stop and start the taking, of a pool or of one worker, and see who stands where."""
 
 import asyncio
+import time
 
-from tests.conformance.backends import POOL, Backend, InRedis, ended, request, status, waiting
+from tests.conformance.backends import POOL, SOON_S, Backend, InRedis, ended, request, status, waiting
 
 
 async def test_nobody_takes_from_a_paused_pool_and_what_runs_goes_on(backend: Backend) -> None:
@@ -23,7 +24,7 @@ async def test_a_taker_that_slept_through_a_pause_is_woken_when_it_is_over(backe
     """The wake-up of what came meanwhile was spent on nothing, so lifting the pause leaves another."""
     gateway, worker, operator = backend.gateway(), backend.worker(), backend.operator()
     await operator.pause(on=True)
-    taking = asyncio.ensure_future(worker.take(1, wait_s=20))
+    taking = asyncio.ensure_future(worker.take(1, wait_s=120))
     await asyncio.sleep(0.1)
     one = request()
     await gateway.enqueue(waiting(one))
@@ -31,7 +32,7 @@ async def test_a_taker_that_slept_through_a_pause_is_woken_when_it_is_over(backe
     assert not taking.done()
     assert await operator.pause(on=False) is True
     assert await operator.pause(on=False) is False
-    [taken] = await asyncio.wait_for(taking, 10)
+    [taken] = await asyncio.wait_for(taking, SOON_S)
     assert taken.request.id == one.id
 
 
@@ -71,13 +72,14 @@ async def test_a_look_counts_who_came_and_shows_the_head_in_fair_order(backend: 
     flood, single = [request(1) for _ in range(5)], request(2)
     await gateway.enqueue(waiting(*flood))
     await gateway.enqueue(waiting(single, flood[0]))
+    began_s = time.monotonic()
     await worker.beat([], status("one"))
     look = await operator.look(3)
     assert (look.waiting, look.entered, len(look.head)) == (6, 6, 3)
     assert single.id in look.head[:2], "the other account's one request stands beside the first of the flood"
     [seen] = look.workers
     assert seen.status.worker == "one"
-    assert 0 <= seen.age_ms < 5000
+    assert 0 <= seen.age_ms < (time.monotonic() - began_s) * 1000 + 1000
     await worker.take(6, wait_s=0)
     assert (await operator.look(3)).entered == 6
 

@@ -7,7 +7,7 @@ import msgspec
 from gateway.contract.events import Ended, Frame, Started
 from gateway.contract.request import Request
 from gateway.queues.port import GatewaySide, Taken
-from tests.conformance.backends import POOL, Backend, ended, request, stopped, waiting
+from tests.conformance.backends import POOL, SOON_S, Backend, ended, request, stopped, waiting
 
 PARENT = "req_00000000000070008000000000000001"
 
@@ -22,7 +22,7 @@ def end_of(taken: Taken) -> Ended:
 
 async def told(gateway: GatewaySide, request_id: str) -> Ended:
     """Wait for the end that the log tells."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SOON_S):
         events = [event async for _, event in gateway.events(request_id)]
     assert isinstance(events[-1], Ended)
     assert await gateway.latest(request_id) == events[-1]

@@ -14,7 +14,7 @@ from gateway.contract.events import Ended, Frame, TextDelta
 from gateway.contract.request import Request
 from gateway.queues.keys import keys_of
 from gateway.queues.port import EventsLost, Move, Taken, Waiting
-from tests.conformance.backends import InMemory, InRedis, ended, onward, request, status, stopped
+from tests.conformance.backends import SOON_S, InMemory, InRedis, ended, onward, request, status, stopped
 
 T = TypeVar("T")
 WORKERS = 3
@@ -249,7 +249,7 @@ class Twins(RuleBasedStateMachine):
     @staticmethod
     async def read(events: Any) -> list[Any]:
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SOON_S):
                 return [event async for event in events]
         except EventsLost:
             return ["lost"]

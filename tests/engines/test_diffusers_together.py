@@ -139,12 +139,12 @@ async def test_one_of_several_may_leave(driver: Driver, calls: list[int]) -> Non
 
 
 async def test_who_leaves_before_its_turn_is_not_drawn(driver: Driver, calls: list[int]) -> None:
-    first, second = ask(driver, 1, steps=10), ask(driver, 2, steps=5)
+    first, second = ask(driver, 1, steps=40), ask(driver, 2, steps=5)
     await first.drawn(1)
     second.task.cancel()
     await first.picture()
     await driver.idle()
-    assert len(calls) == 10
+    assert len(calls) == 40
     assert not second.run.forward_began
 
 

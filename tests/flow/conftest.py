@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rooms import enter, leave
 from tests.system import System, running_system
 
 ROUTING = Path(__file__).parent / "routing.yaml"
@@ -20,6 +21,7 @@ def routing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Answer a whole running system with the catalog `routing.yaml`, shared by the tests of this process."""
     folder = tmp_path_factory.mktemp("routing")
     folder.chmod(0o711)
-    with running_system(folder / "data", "--catalog", str(ROUTING), engines="fake,upstream") as running_now:
-        running_now.wait_ready(*READY)
-        yield running_now
+    made = enter(running_system(folder / "data", "--catalog", str(ROUTING), engines="fake,upstream"))
+    made.wait_ready(*READY)
+    yield made
+    leave()

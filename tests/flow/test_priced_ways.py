@@ -56,13 +56,21 @@ models:
     tasks: [text-to-image]
     description: Draws here, priced by width.
     deadline_s: 60
-    price:
+    price: &by_width
       - {{usd: 0.05, per: image, when: {{width: {{below: 100}}}}}}
       - {{usd: 0.30, per: image, when: {{width: {{from: 100, below: 600}}}}}}
     minimum_usd: 0.06
-    parameters:
+    parameters: &sizes
       size: {{type: string, default: 64x64}}
       quality: {{type: string}}
+    routes: [{{pool: near}}]
+  dearer-sketch:
+    tasks: [text-to-image]
+    description: Draws here, at a price that changes.
+    deadline_s: 60
+    price: *by_width
+    minimum_usd: 0.06
+    parameters: *sizes
     routes: [{{pool: near}}]
   clip:
     tasks: [text-to-video]
@@ -118,7 +126,7 @@ def ways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ways]:
         environ["FAREGATE_WORKER_FETCH_ALLOW"] = HOST
         options = ("--catalog", str(catalog))
         with running_system(folder / "data", *options, engines="fake,upstream", environ=environ) as running:
-            running.wait_ready("poster", "torn-poster", "late-poster", "sketch", "clip")
+            running.wait_ready("poster", "torn-poster", "late-poster", "sketch", "dearer-sketch", "clip")
             yield Ways(running, good, bad, late)
 
 
@@ -230,15 +238,15 @@ def test_another_route_of_the_model_is_charged_by_the_same_row(
 
 
 def test_a_price_that_changes_on_the_way_counts_for_no_way_of_the_request(ways: Ways, client: httpx.Client) -> None:
-    accepted = submit(client, "late-poster", "sketch", quality="hd").json()
+    accepted = submit(client, "late-poster", "dearer-sketch", quality="hd").json()
     until(lambda: bool(ways.late.bought()), 30.0)
     dearer = {"usd": "0.5", "per": "image"}
     with ways.system.admin() as admin:
-        for model in ("sketch", "late-poster"):
+        for model in ("dearer-sketch", "late-poster"):
             told = admin.post("/admin/api/prices", json={"model": model, "price": [dearer], "reason": "test"})
             assert told.status_code == 201, told.text
     shown = finished(client, accepted["id"], within_s=60.0)
-    assert (shown["model"], shown["charge_nanos"]) == ("sketch", parse_usd("0.06"))
+    assert (shown["model"], shown["charge_nanos"]) == ("dearer-sketch", parse_usd("0.06"))
 
 
 def test_what_an_upstream_says_is_shown_as_text(ways: Ways, client: httpx.Client) -> None:

@@ -3,7 +3,6 @@
 import importlib
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +15,7 @@ import pytest
 from gateway.catalog.export import export
 from gateway.catalog.load import load_file
 from tests.conftest import absent
+from tests.rooms import enter, leave
 from tests.sdk.secured import HOST, Secured, secured
 from tests.system import running_system
 
@@ -35,18 +35,15 @@ def dialects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     )
     catalog = folder / "catalog.yaml"
     catalog.write_text(export(both))
-    with ExitStack() as stack:
-        terminator = stack.enter_context(secured(folder))
-        url = f"https://{HOST}:{terminator.own_port}"
-        environ = {"FAREGATE_PUBLIC_URL": url, "FAREGATE_FETCH_ALLOW": "127.0.0.1"}
-        system = stack.enter_context(
-            running_system(folder / "data", "--catalog", str(catalog), engines="fake,upstream", environ=environ)
-        )
-        terminator.port = int(urlsplit(system.connection()["base_url"]).port or 0)
-        patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setenv("SSL_CERT_FILE", str(terminator.trusted))
-        system.wait_ready("fake-flux", "fake-chat", "fake-image-slow", "fake-narrow")
-        yield Secured(system, url)
+    terminator = enter(secured(folder))
+    url = f"https://{HOST}:{terminator.own_port}"
+    environ = {"FAREGATE_PUBLIC_URL": url, "FAREGATE_FETCH_ALLOW": "127.0.0.1"}
+    system = enter(running_system(folder / "data", "--catalog", str(catalog), engines="fake,upstream", environ=environ))
+    terminator.port = int(urlsplit(system.connection()["base_url"]).port or 0)
+    enter(pytest.MonkeyPatch.context()).setenv("SSL_CERT_FILE", str(terminator.trusted))
+    system.wait_ready("fake-flux", "fake-chat", "fake-image-slow", "fake-narrow")
+    yield Secured(system, url)
+    leave()
 
 
 @pytest.fixture(scope="session")

@@ -4,16 +4,20 @@ import fcntl
 import json
 import os
 import subprocess
+import sys
 import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.install import uv_environ
 from tests.conftest import absent
 from tests.sdk.secured import Secured
 
 PACKAGE = "litellm==1.106.2"
+UV = Path(sys.executable).with_name("uv")
+"""Installs in a tenth of pip's time."""
 CALLER = Path(__file__).with_name("litellm_caller.py")
 INSTALL_S = 600
 CALLS_S = 500
@@ -29,9 +33,17 @@ def litellm_python(pytestconfig: pytest.Config) -> Path:
     with (home.parent / "litellm.lock").open("w") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)  # the processes of one run, one after the other
         if not done.exists():
-            venv.create(home, with_pip=True, clear=True)
-            install = [str(python), "-m", "pip", "install", "--quiet", PACKAGE]
-            made = subprocess.run(install, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+            venv.create(home, with_pip=not UV.exists(), clear=True)
+            made = subprocess.run(
+                [UV, "pip", "install", "--python", python, PACKAGE]
+                if UV.exists()
+                else [python, "-m", "pip", "install", PACKAGE],
+                env=uv_environ() | {"VIRTUAL_ENV": str(home)},
+                capture_output=True,
+                text=True,
+                timeout=INSTALL_S,
+                check=False,
+            )
             if made.returncode:
                 absent(f"litellm could not be installed: {made.stderr[-500:]}")
             done.touch()

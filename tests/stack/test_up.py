@@ -6,7 +6,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -26,7 +26,7 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
         yield running
 
 
-def until(condition: Callable[[], bool], timeout_s: float = 30.0) -> None:
+def until(condition: Callable[[], bool], timeout_s: float = 120.0) -> None:
     end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end, "that did not come true"
@@ -88,7 +88,7 @@ def test_what_is_killed_is_started_again_and_calls_go_on(system: System, role: s
     before = system.pids(role)
     os.kill(before[0], signal.SIGKILL)
     until(lambda: before[0] not in system.pids(role) and len(system.pids(role)) == len(before))
-    until(lambda: call(system).status_code == 200, 60.0)
+    until(lambda: call(system).status_code == 200)
 
 
 def test_a_call_made_while_a_gateway_is_started_again_waits_and_is_answered(system: System) -> None:
@@ -121,12 +121,20 @@ def test_a_start_after_kill_9_goes_on_at_once_and_a_drain_ends_all(tmp_path: Pat
 
 
 def test_a_call_that_runs_when_the_drain_begins_is_answered(tmp_path: Path) -> None:
-    """The call takes a second; SIGINT comes in its middle."""
+    """The call takes a second; SIGINT comes in its middle. One that ended before it was seen is made once more."""
     with running_system(tmp_path / "data") as system, ThreadPoolExecutor(1) as apart:
         system.wait_ready("fake-slow")
         with system.client() as client:
-            slow = apart.submit(client.post, "/v1/chat/completions", json={**CHAT, "model": "fake-slow"})
-            until(lambda: waiting_callers(system) == 1)
+            slow: Future[httpx.Response] | None = None
+
+            def under_way() -> bool:
+                nonlocal slow
+                if slow is None or slow.done():
+                    slow = apart.submit(client.post, "/v1/chat/completions", json={**CHAT, "model": "fake-slow"})
+                return waiting_callers(system) == 1
+
+            until(under_way)
+            assert slow is not None
             system.process.send_signal(signal.SIGINT)
             answer = slow.result(60)
         assert answer.status_code == 200, answer.text
@@ -144,5 +152,5 @@ def test_servers_of_ones_own_are_used_where_they_are_named(tmp_path: Path, datab
         for _ in range(2):
             system.process.send_signal(signal.SIGINT)
             time.sleep(0.1)
-        assert system.process.wait(10) == 0
-        until(lambda: living(children) == set(), 5.0)
+        assert system.process.wait(60) == 0
+        until(lambda: living(children) == set())

@@ -200,7 +200,7 @@ class OpenAi(StandIn):
         return Reply(body=body, media_type="text/event-stream", headers=way.headers)
 
 
-def until(holds: Any, within_s: float = 10.0) -> None:
+def until(holds: Any, within_s: float = 60.0) -> None:
     """Wait until something holds."""
     end = time.monotonic() + within_s
     while not holds():

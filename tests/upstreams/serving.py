@@ -23,7 +23,7 @@ from tests.media.samples import film, picture, sound
 
 HOST = "127.0.0.2"
 """A loopback address whose files the tests' workers may copy; those at 127.0.0.1 they may not."""
-START_S = 20.0
+START_S = 60.0
 
 
 class Asked(msgspec.Struct):

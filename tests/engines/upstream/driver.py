@@ -21,7 +21,7 @@ from tests.upstreams.serving import HOST, StandIn
 from workers.engine import Access, EngineError, RefusedInput, Run
 from workers.engines.upstream.engine import UpstreamEngine
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 NAME = "there"
 POOL = "remote"
 ONLY_STAND_INS = f"{HOST}/32"
@@ -145,7 +145,7 @@ async def driving(
     folder: Path,
     *models: ServedModel,
     path: str = "",
-    timeout_s: int = 5,
+    timeout_s: int = 60,
     allowed: str = ONLY_STAND_INS,
 ) -> AsyncIterator[Driver]:
     """Run an engine that knows one upstream, for the length of a block."""

@@ -20,7 +20,7 @@ from tests.media.samples import picture, sound
 from workers.engine import Access, Run
 from workers.engines.upstream.engine import UpstreamEngine
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 FILES = {"picture": (picture(64, 48), "image/png", 0), "sound": (sound("wav", "pcm_s16le", 2), "audio/wav", 2000)}
 
 
@@ -100,7 +100,7 @@ class Driver:
     ) -> None:
         """Load models; upstreams by name are addresses of stand-ins that speak `openai`, or specifications."""
         specs = [
-            UpstreamSpec(name=name, protocol="openai", url=each, timeout_s=2) if isinstance(each, str) else each
+            UpstreamSpec(name=name, protocol="openai", url=each, timeout_s=60) if isinstance(each, str) else each
             for name, each in upstreams.items()
         ]
         known = {spec.name: "secret-key-of-the-operator" for spec in specs} if keys is None else keys
@@ -145,7 +145,7 @@ class Driver:
         await self.engine.unload()
 
 
-async def holds(condition: Callable[[], Any], within_s: float = 10.0) -> None:
+async def holds(condition: Callable[[], Any], within_s: float = 60.0) -> None:
     """Wait until something holds."""
     end = time.monotonic() + within_s
     while not condition():

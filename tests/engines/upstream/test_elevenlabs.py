@@ -1,6 +1,5 @@
 """The protocol `elevenlabs`, against a stand-in for its API."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from gateway.contract.events import Segment, TranscriptOutput
 from tests.engines.upstream.driver import Driver, driving, model, upload
+from tests.engines.upstream.several import holds
 from tests.media.samples import sound
 from tests.upstreams.elevenlabs import VOICE, ElevenLabs, fault, samples
 from tests.upstreams.serving import Reply, said, standing
@@ -126,9 +126,9 @@ async def test_a_voice_is_removed_whatever_happens(driver: Driver, labs: ElevenL
     labs.verify = how == "must be verified"
     attempt = driver.start("clone", "voice-clone", input="Hello", sample=HEARD, files={"in": TONE})
     if how == "is stopped":
-        await asyncio.sleep(1.0)
+        await holds(lambda: labs.asked("POST", "/v1/text-to-speech/"))
         await attempt.stop()
-        await asyncio.sleep(0.3)
+        await holds(lambda: set(labs.voices) == {VOICE})
     else:
         await attempt.reason()
     assert set(labs.voices) == {VOICE}

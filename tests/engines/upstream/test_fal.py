@@ -1,6 +1,5 @@
 """The protocol `fal`, against a stand-in for its queue."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 from gateway.contract.events import Segment, TranscriptOutput
 from gateway.contract.tasks import Task
 from tests.engines.upstream.driver import Driver, driving, model, upload
+from tests.engines.upstream.several import holds
 from tests.media.samples import film, picture, sound
 from tests.upstreams.fal import Fal, Plan, typed
 from tests.upstreams.serving import Reply, said, standing
@@ -170,9 +170,9 @@ async def test_an_app_that_is_not_there_is_no_fault_of_the_input(driver: Driver)
 async def test_a_stopped_request_cancels_its_job(driver: Driver, fal: Fal) -> None:
     fal.plans[FLUX] = Plan(stuck=True)
     attempt = driver.start("flux", "text-to-image", prompt="a hill")
-    await asyncio.sleep(1.2)
+    await holds(lambda: fal.asked("GET", "/"))
     await attempt.stop()
-    await asyncio.sleep(0.3)
+    await holds(lambda: fal.asked("PUT", "/"))
     [put] = fal.asked("PUT", "/")
     assert put.path == f"/fal-ai/flux/requests/{attempt.step.request}/cancel"
 

@@ -42,10 +42,11 @@ def second() -> Iterator[OpenAi]:
 @pytest.fixture
 async def driver(first: OpenAi, second: OpenAi, tmp_path: Path) -> AsyncIterator[Driver]:
     made = Driver(tmp_path, allow=HOST)
-    spec = UpstreamSpec(name="first", protocol="openai", url=first.base, timeout_s=1)
+    hasty = UpstreamSpec(name="hasty", protocol="openai", url=first.base, timeout_s=1)
     await made.load(
-        {"first": spec, "second": second.base, "dead": f"http://127.0.0.1:{free_port()}/v1"},
+        {"first": first.base, "hasty": hasty, "second": second.base, "dead": f"http://127.0.0.1:{free_port()}/v1"},
         model("both", target("first", "a"), target("second", "b", order=1), tasks=("chat", "text-to-video")),
+        model("hurried", target("hasty", "a"), target("second", "b", order=1)),
         model("one", target("first", "a")),
         model("even", target("first", "a", weight=3), target("second", "b", weight=1)),
         model("dead-first", target("dead"), target("second", "b", order=1)),
@@ -78,8 +79,9 @@ async def test_a_failing_first_target_costs_no_caller_a_failure(
     first: OpenAi, second: OpenAi, driver: Driver, how: str, stream: bool
 ) -> None:
     first.ways["a"] = FAILING[how]
+    name, upstream = ("hurried", "hasty") if how == "hung" else ("both", "first")
     for _ in range(3):
-        attempts = [driver.start("both", stream=stream) for _ in range(10)]
+        attempts = [driver.start(name, stream=stream) for _ in range(10)]
         for attempt in attempts:
             assert (await attempt.output()).choices[0].text.split() == WORDS.split()
             assert attempt.run.steps[-1].name == "second"
@@ -87,7 +89,7 @@ async def test_a_failing_first_target_costs_no_caller_a_failure(
             assert len(attempt.run.steps) <= 2
             assert attempt.run.steps[0].outcome == ("failed" if len(attempt.run.steps) == 2 else "succeeded")
     assert len(first.seen) <= 10 + 2  # the first ten, and what half-open trials there may have been
-    assert driver.engine.upstreams()["first"].state in ("open", "half_open")
+    assert driver.engine.upstreams()[upstream].state in ("open", "half_open")
 
 
 async def test_a_dead_first_target_is_left_alone_after_a_few_calls(second: OpenAi, driver: Driver) -> None:
@@ -116,24 +118,34 @@ async def test_exactly_one_trial_goes_to_a_breaker_that_is_half_open(
 
 
 async def test_retry_after_is_obeyed(first: OpenAi, second: OpenAi, driver: Driver) -> None:
-    first.ways["a"] = Way(status=429, headers={"retry-after-ms": "700"})
-    await driver.start("both").output()
-    began = time.monotonic()
-    first.ways.clear()
-    while len(first.seen) == 1:
+    """Neither shorter nor much longer; where the machine paused, it is looked at once more."""
+    for _ in range(3):
+        first.ways["a"] = Way(status=429, headers={"retry-after-ms": "700"})
+        began, asked = time.monotonic(), len(first.seen)
         await driver.start("both").output()
-        await asyncio.sleep(0.02)
-    assert 0.6 < time.monotonic() - began < 2.0
+        assert len(first.seen) == asked + 1
+        first.ways.clear()
+        while len(first.seen) == asked + 1:
+            await driver.start("both").output()
+            await asyncio.sleep(0.02)
+        took_s = time.monotonic() - began
+        assert took_s > 0.6
+        if took_s < 2.0:
+            return
+    raise AssertionError("it is left alone for too long")
 
 
 async def test_where_all_are_left_alone_it_is_said_at_once(first: OpenAi, driver: Driver) -> None:
-    first.ways["a"] = Way(status=429, headers={"retry-after": "30"})
+    first.ways["a"] = Way(status=429, headers={"retry-after": "300"})
     await driver.start("one").error()
-    began = time.monotonic()
-    error = await driver.start("one").error()
-    assert isinstance(error, UpstreamFailed)
-    assert (error.reason, error.final, len(first.seen)) == ("upstream_limited", False, 1)
-    assert time.monotonic() - began < 0.2
+    took_s = []
+    for _ in range(3):
+        began = time.monotonic()
+        error = await driver.start("one").error()
+        took_s.append(time.monotonic() - began)
+        assert isinstance(error, UpstreamFailed)
+        assert (error.reason, error.final, len(first.seen)) == ("upstream_limited", False, 1)
+    assert min(took_s) < 0.2
 
 
 async def test_second_tries_at_an_only_target_keep_to_a_budget(first: OpenAi, driver: Driver) -> None:
@@ -178,13 +190,17 @@ async def test_no_more_calls_are_open_than_an_upstream_takes(first: OpenAi, tmp_
     driver = Driver(tmp_path)
     spec = UpstreamSpec(name="first", protocol="openai", url=first.base, concurrency=2)
     await driver.load({"first": spec}, model("one", target("first", "a")))
-    first.ways["a"] = Way(wait_s=0.3)
+    first.ways["a"] = Way(hang=True)
     assert driver.engine.capacity() == 2
     attempts = [driver.start("one") for _ in range(4)]
+    await holds(lambda: len(first.seen) == 2)
     await asyncio.sleep(0.15)
     assert (len(first.seen), driver.engine.capacity()) == (2, 0)
-    for attempt in attempts:
-        await attempt.output()
+    for attempt in attempts[:2]:
+        await attempt.stop("client_gone")
+    await holds(lambda: len(first.seen) == 4)
+    for attempt in attempts[2:]:
+        await attempt.stop("client_gone")
     assert driver.engine.capacity() == 2
     await driver.close()
 

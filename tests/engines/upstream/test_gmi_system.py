@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 CATALOG = """
 upstreams:
-  gmi: {{protocol: gmi, url: "{url}", pool: away, timeout_s: 5}}
+  gmi: {{protocol: gmi, url: "{url}", pool: away, timeout_s: 60}}
 pools:
   away: {{engine: upstream, lease_ms: 1500}}
 models:
@@ -84,7 +84,7 @@ def end_of(away: Away, key: str, request_id: str) -> dict[str, Any]:
             found.update(client.get(f"/v1/requests/{request_id}").json())
         return found["status"] not in ("queued", "running")
 
-    until(over, 60.0)
+    until(over, 120.0)
     return found
 
 
@@ -107,11 +107,11 @@ def test_a_worker_killed_while_a_job_waits_costs_nothing_and_its_successor_goes_
     away.gmi.plans["Veo3"] = Plan(looks=10_000)
     account, key = away.system.account(f"killed-{time.time_ns()}", "10")
     request_id = start(away, key, "Veo3")
-    until(lambda: away.gmi.asked("GET", f"{PATH}/requests/"), 20.0)
+    until(lambda: away.gmi.asked("GET", f"{PATH}/requests/"))
     for pid in away.system.pids("worker"):
         os.kill(pid, signal.SIGKILL)
     looked = len(away.gmi.asked("GET", f"{PATH}/requests/"))
-    until(lambda: len(away.gmi.asked("GET", f"{PATH}/requests/")) > looked, 40.0)
+    until(lambda: len(away.gmi.asked("GET", f"{PATH}/requests/")) > looked, 120.0)
     for job in away.gmi.left:
         away.gmi.left[job] = 0
     told = end_of(away, key, request_id)
@@ -123,7 +123,10 @@ def test_a_worker_killed_while_a_job_waits_costs_nothing_and_its_successor_goes_
 
 def test_a_job_that_stays_queued_for_ever_ends_by_our_own_deadline_and_frees_the_hold(away: Away) -> None:
     account, key = away.system.account(f"stuck-{time.time_ns()}", "10")
-    told = end_of(away, key, start(away, key, "Z-Image"))
-    assert told["status"] == "expired", told
+    for _ in range(3):
+        told = end_of(away, key, start(away, key, "Z-Image"))
+        assert told["status"] == "expired", told
+        if away.gmi.asked("POST", f"{PATH}/requests"):  # else the deadline passed before the job was bought
+            break
     until(lambda: away.gmi.asked("DELETE", f"{PATH}/requests/"))
     until(lambda: away.system.balance(account)["held_nanos"] == 0)

@@ -1,6 +1,5 @@
 """The protocol `kling`, against a stand-in that checks its signed tokens."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from gateway.blobs.store import BlobPlace
 from gateway.contract.ids import new_request_id
 from gateway.contract.tasks import Task
 from tests.engines.upstream.driver import NAME, Driver, driving, model, upload
+from tests.engines.upstream.several import holds
 from tests.media.samples import picture, sound
 from tests.upstreams.kling import ACCESS, PATHS, SECRET, Kling, Plan, fault
 from tests.upstreams.serving import Reply, standing
@@ -178,7 +178,7 @@ async def test_a_worker_that_died_before_it_learnt_the_id_costs_nothing(
     if bought:
         task = {"task_id": "7", "reference": reference, "path": PATHS[0], "model": V3, "count": 1, "left": 1}
         kling.tasks["7"] = {**task, "status": "submitted"}
-    async with driving("kling", kling, tmp_path, *MODELS, timeout_s=1) as driver:
+    async with driving("kling", kling, tmp_path, *MODELS, timeout_s=60) as driver:
         attempt = driver.request("film", "text-to-video", {"prompt": "a hill"}, request_id=request_id, number=2)
         await attempt.output()
     assert len(kling.asked("POST", "/")) == (0 if bought else 1)
@@ -188,7 +188,7 @@ async def test_a_worker_that_died_before_it_learnt_the_id_costs_nothing(
 async def test_a_stopped_request_leaves_its_task_which_cannot_be_cancelled(driver: Driver, kling: Kling) -> None:
     kling.plans[V3] = Plan(stuck=True)
     attempt = driver.start("film", "text-to-video", prompt="a hill")
-    await asyncio.sleep(1.0)
+    await holds(lambda: kling.asked("GET", "/"))
     await attempt.stop()
     assert (attempt.step.outcome, attempt.step.reason) == ("cancelled", "cancelled_by_caller")
     assert {asked.method for asked in kling.seen} == {"POST", "GET"}

@@ -1,6 +1,5 @@
 """The protocol `minimax`, against a stand-in that fails inside status 200, as the vendor does."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from gateway.contract.tasks import Task
 from tests.engines.upstream.driver import Driver, driving, model, upload
+from tests.engines.upstream.several import holds
 from tests.media.samples import picture, sound
 from tests.upstreams.minimax import MiniMax, Plan, fault
 from tests.upstreams.serving import Reply, said, standing
@@ -110,11 +110,10 @@ async def test_a_voice_is_made_spoken_with_and_removed(driver: Driver, minimax: 
 async def test_a_voice_is_removed_when_its_request_is_stopped(driver: Driver, minimax: MiniMax) -> None:
     minimax.fail(Reply(200, [b"{", b"~"]), on="/t2a_v2")
     attempt = driver.start("clone", "voice-clone", input="Hello", sample=HEARD, files={"in": TONE})
-    await asyncio.sleep(1.0)
+    await holds(lambda: minimax.asked("POST", "/v1/t2a_v2"))
     assert len(minimax.voices) == 1
     await attempt.stop()
-    await asyncio.sleep(0.3)
-    assert minimax.voices == {}
+    await holds(lambda: minimax.voices == {})
 
 
 async def test_a_sample_of_another_type_is_refused(driver: Driver, minimax: MiniMax) -> None:

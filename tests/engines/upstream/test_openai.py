@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.contract.events import Choice, GalleryOutput, MediaOutput, RankingOutput, Segment, TextOutput
+from gateway.contract.pools import UpstreamSpec
 from tests.engines.upstream.several import Driver, media, model, target
 from tests.upstreams.openai import WORDS, OpenAi, Way
 from tests.upstreams.serving import HOST, standing
@@ -38,7 +39,9 @@ def there() -> Iterator[OpenAi]:
 async def driver(there: OpenAi, tmp_path: Path) -> AsyncIterator[Driver]:
     made = Driver(tmp_path, allow=HOST)
     shaped = target("there", fields={"max_tokens": "max_completion_tokens"}, fixed={"user": "gate", "n": 1})
-    await made.load({"there": there.base}, model("m", target("there"), tasks=TASKS), model("shaped", shaped))
+    hasty = UpstreamSpec(name="hasty", protocol="openai", url=there.base, timeout_s=1)
+    models = (model("m", target("there"), tasks=TASKS), model("shaped", shaped), model("hurried", target("hasty")))
+    await made.load({"there": there.base, "hasty": hasty}, *models)
     yield made
     await made.close()
 
@@ -247,7 +250,7 @@ async def test_each_failure_has_its_reason_and_tells_nothing(
     there: OpenAi, driver: Driver, way: Way, reason: str
 ) -> None:
     there.ways["m"] = way
-    error = await driver.start("m").error()
+    error = await driver.start("hurried" if way.hang else "m").error()
     assert isinstance(error, EngineError)
     assert (error.reason, error.final) == (reason, False)
     assert "sk-" not in f"{error} {getattr(error, 'detail', '')}"

@@ -1,6 +1,5 @@
 """The protocol `replicate`, against a stand-in for its API."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from gateway.contract.events import Choice, Segment, TextOutput, TranscriptOutpu
 from gateway.contract.inputs.text import Message
 from gateway.contract.tasks import Task
 from tests.engines.upstream.driver import Driver, driving, model, upload
+from tests.engines.upstream.several import holds
 from tests.media.samples import picture, sound
 from tests.upstreams.replicate import PATH, PIECES, Plan, Replicate, events, problem
 from tests.upstreams.serving import Reply, standing
@@ -210,10 +210,9 @@ async def test_a_model_that_is_not_there_is_no_fault_of_the_input(driver: Driver
 async def test_a_stopped_request_cancels_its_prediction(driver: Driver, replicate: Replicate) -> None:
     replicate.plans[VERSION] = Plan(stuck=True)
     attempt = driver.start("clip", "text-to-video", prompt="a hill")
-    await asyncio.sleep(1.0)
+    await holds(lambda: replicate.asked("GET", f"{PATH}/predictions"))
     await attempt.stop()
-    await asyncio.sleep(0.3)
-    assert replicate.predictions[attempt.step.request]["status"] == "canceled"
+    await holds(lambda: replicate.predictions[attempt.step.request]["status"] == "canceled")
 
 
 # Text
@@ -290,9 +289,9 @@ async def test_a_conversation_is_written_as_one_prompt(driver: Driver, replicate
 async def test_a_stopped_text_is_cancelled_and_what_was_written_counted(driver: Driver, replicate: Replicate) -> None:
     replicate.plans[LLAMA] = Plan(stuck=True, stream=[*events(*PIECES[:3])[:-1], b"~"])
     attempt = driver.streamed("llama", "chat", messages=ASK)
-    await asyncio.sleep(1.0)
+    await holds(lambda: len([piece for piece in attempt.said if piece]) == 3)
     await attempt.stop()
-    assert replicate.predictions[attempt.step.request]["status"] == "canceled"
+    await holds(lambda: replicate.predictions[attempt.step.request]["status"] == "canceled")
     assert attempt.units.output_tokens >= 3
     assert attempt.units.input_tokens >= 3
 

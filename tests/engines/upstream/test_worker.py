@@ -9,7 +9,7 @@ import pytest
 from gateway.contract.pools import PoolSpec, ServedModel, UpstreamSpec
 from gateway.contract.request import Leg
 from tests.engines.upstream.several import model, target
-from tests.unit.workers.conftest import LEASE_MS, POOL, Pool
+from tests.unit.workers.conftest import LEASE_MS, POOL, WITHIN_S, Pool
 from tests.upstreams.openai import OpenAi, Way
 from tests.upstreams.serving import standing
 from workers.engine import Access
@@ -35,7 +35,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[Pool]:
 async def serve(pool: Pool, there: OpenAi, *models: ServedModel) -> None:
     """Say what the pool serves: an upstream with a key, and one without."""
     specs = [
-        UpstreamSpec(name="there", protocol="openai", url=there.base, timeout_s=2),
+        UpstreamSpec(name="there", protocol="openai", url=there.base, timeout_s=60),
         UpstreamSpec(name="key-less", protocol="openai", url=there.base),
     ]
     spec = PoolSpec(pool=POOL, engine="upstream", models=list(models), lease_ms=LEASE_MS, upstreams=specs)
@@ -108,7 +108,7 @@ async def test_what_fails_at_every_upstream_is_handed_to_the_next_leg_with_what_
     there.ways["bad"] = Way(status=503)
     pool.start(upstreams=access(there))
     request_id = await pool.submit("m", legs=[Leg("other", "elsewhere", 9)])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         while not (entries := await pool.settler.settlements([POOL], 10, wait_s=0.1)):
             pass
     ((_, entry),) = entries

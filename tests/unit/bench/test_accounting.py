@@ -58,7 +58,9 @@ def test_a_child_that_lives_is_counted_once() -> None:
         together = cpu_ms({os.getpid(): "parent"})
         child.kill()
     assert apart["child"] >= 250
-    assert together["parent"] == pytest.approx(apart["parent"] + apart["child"], abs=100)
+    assert together["parent"] == pytest.approx(
+        apart["parent"] + apart["child"], abs=250
+    )  # counted twice it would be 300 more
 
 
 def test_a_process_that_has_ended_is_an_error() -> None:

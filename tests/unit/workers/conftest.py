@@ -25,8 +25,8 @@ from workers.settings import WorkerSettings
 from workers.worker import Exit, Worker
 
 POOL = "p"
-LEASE_MS = 600
-WITHIN_S = 5.0
+LEASE_MS = 600_000
+WITHIN_S = 60.0
 
 CHAT = ServedModel(name="chat", tasks=["chat"])
 STREAM = ServedModel(name="stream", tasks=["chat"], options={"tokens": 20, "interval_ms": 10})
@@ -41,6 +41,8 @@ class Unsteady(MemoryWorker):
     takes_meanwhile = False
     finishes = 0
     emits = 0
+    leaves_at: int | None = None
+    """The emission at which Redis goes away."""
 
     async def take(self, most: int, *, wait_s: float) -> list[Taken]:
         if not self.takes_meanwhile:
@@ -62,6 +64,7 @@ class Unsteady(MemoryWorker):
 
     async def emit(self, frames: Sequence[tuple[Request, Frame]]) -> None:
         self.emits += 1
+        self.away = self.away or self.emits == self.leaves_at
         self._look()
         await super().emit(frames)
 
@@ -82,7 +85,7 @@ class Pool:
         self.queues = MemoryQueues(lambda: time.time_ns() // 1000 + self.ahead_us)
         self.queue = self.queues.pool(POOL)
         self.state = self.queues.state(POOL)
-        self.settler = self.queues.settler()
+        self.settler = self.queues.settler(idle_ms=LEASE_MS)
         self.blob_dir = blob_dir
         self.frames: list[Frame] = []
         self.replies = Replies(self.queues.channels, "gw", self.frames.append, lambda: None)
@@ -100,7 +103,7 @@ class Pool:
     def start(self, queue: WorkerSide | None = None, **settings: Any) -> tuple[Worker, asyncio.Task[Exit]]:
         """Start a worker with a quick heartbeat."""
         number = len(self.running) + 1
-        given = {"name": f"w{number}", "heartbeat_s": 0.05, "take_wait_s": 0.1, "drain_s": 2.0} | settings
+        given = {"name": f"w{number}", "heartbeat_s": 0.05, "take_wait_s": 0.1, "drain_s": 30.0} | settings
         wanted = WorkerSettings(redis_url="", pool=POOL, blob_url=str(self.blob_dir), **given)
         worker = Worker(wanted, queue or self.queues.worker(POOL), self.queues.pool)
         task = asyncio.create_task(worker.run())
@@ -159,8 +162,8 @@ class Pool:
                 await asyncio.sleep(0.002)
 
     async def status(self, name: str = "w1") -> WorkerStatus | None:
-        """Give a worker's latest word."""
-        return next((status for status in await self.queue.workers() if status.worker == name), None)
+        """Give a worker's latest word, however old it is."""
+        return next((status for _, status in self.state.workers.values() if status.worker == name), None)
 
     async def until_ready(self, *names: str) -> None:
         """Wait until all models are ready on these workers, on `w1` by default."""

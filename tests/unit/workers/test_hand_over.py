@@ -49,6 +49,7 @@ async def run(pool: Pool, model: str, prompt: str, **fields: Any) -> Ended | Mov
 async def test_a_failed_attempt_goes_on_with_what_it_was_tried_at(
     pool: Pool, model: str, prompt: str, reason: str
 ) -> None:
+    began_us = time.time_ns() // 1000
     move = await run(pool, model, prompt)
     assert isinstance(move, Move)
     request = move.request
@@ -58,14 +59,14 @@ async def test_a_failed_attempt_goes_on_with_what_it_was_tried_at(
     assert (step.name, step.model, step.pool, step.worker, step.attempt) == ("", model, POOL, "w1", 1)
     assert (step.outcome, step.reason, step.upstream) == ("failed", reason, False)
     await pool.until(lambda: not pool.state.leases)
-    assert abs(time.time_ns() // 1000 - request.enqueued_us) < 5_000_000
+    assert began_us <= request.enqueued_us <= time.time_ns() // 1000
 
 
 async def test_requests_that_ran_beside_one_that_killed_their_engine_go_on_too(pool: Pool) -> None:
     await pool.serve(CHAT, SLOW)
     pool.start()
     await pool.until_ready()
-    beside = await pool.submit("slow", "hello", legs=LEGS)
+    beside = await pool.submit("slow", "fake:sleep=60", legs=LEGS)
     await pool.until(lambda: beside in pool.state.leases)
     await pool.submit("chat", "fake:lose", legs=LEGS)
     moves = await outcomes(pool, 2)
@@ -106,7 +107,7 @@ async def test_a_cancelled_request_does_not_go_on(pool: Pool) -> None:
     await pool.serve(SLOW)
     pool.start()
     await pool.until_ready()
-    one = await pool.submit("slow", "hello", legs=LEGS)
+    one = await pool.submit("slow", "fake:sleep=60", legs=LEGS)
     await pool.until(lambda: one in pool.state.leases)
     assert await pool.cancel(one) == "told"
     end = await outcome(pool)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.contract.events import TextDelta
-from tests.unit.workers.conftest import CHAT, SLOW, STREAM
+from tests.unit.workers.conftest import CHAT, LONG, SLOW, STREAM, WITHIN_S
 from workers import worker as worker_module
 
 if TYPE_CHECKING:
@@ -33,13 +33,12 @@ async def test_an_end_is_said_once_however_long_redis_is_away(pool: "Pool") -> N
 async def test_deltas_come_whole_and_in_order_after_redis_was_away(pool: "Pool") -> None:
     queue = pool.unsteady()
     await pool.serve(STREAM)
+    queue.leaves_at = 2
     pool.start(queue)
     request_id = await pool.submit("stream", stream=True)
-    await pool.until_heard(request_id, 3)
-    queue.away = True
-    emits = queue.emits
-    await pool.until(lambda: queue.emits >= emits + 3)
-    queue.away = False
+    await pool.until(lambda: queue.emits >= 5)
+    assert len(pool.frames_of(request_id)) < 21
+    queue.away, queue.leaves_at = False, None
     await pool.until_heard(request_id, 21)
     assert [frame.seq for frame in pool.frames_of(request_id)] == list(range(21))
 
@@ -83,6 +82,7 @@ async def test_a_worker_does_not_take_more_while_its_ends_are_not_acknowledged(p
     await pool.until_ready()
     queue.away = queue.takes_meanwhile = True
     await pool.submit_all([("chat", "hello")] * 50)
+    await pool.until(lambda: len(pool.state.leases) == 8)
     await asyncio.sleep(0.3)
     assert (await pool.queue.depth()).leased == 8
     queue.away = False
@@ -92,13 +92,13 @@ async def test_a_worker_does_not_take_more_while_its_ends_are_not_acknowledged(p
 async def test_a_drain_ends_even_where_redis_stays_away(pool: "Pool", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_module, "FLUSH_S", 0.2)
     queue = pool.unsteady()
-    await pool.serve(STREAM)
-    worker, task = pool.start(queue, drain_s=0.5)
-    request_id = await pool.submit("stream", stream=True)
+    await pool.serve(LONG)
+    worker, task = pool.start(queue, drain_s=0.2)
+    request_id = await pool.submit("long", stream=True)
     await pool.until_heard(request_id, 1)
     queue.away = True
     worker.stopping.set()
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(WITHIN_S):
         await task
     assert pool.state.stream == {}
     assert all(isinstance(frame.event, TextDelta) for frame in pool.frames_of(request_id))

@@ -8,7 +8,9 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import psutil
 import pytest
+import redis
 
 from gateway.contract.events import Ended
 from gateway.contract.ids import new_request_id
@@ -16,13 +18,15 @@ from gateway.contract.inputs import ChatInput
 from gateway.contract.inputs.text import Message
 from gateway.contract.pools import PoolSpec, ServedModel
 from gateway.contract.request import Request, encode_input
+from gateway.queues.keys import keys_of
 from gateway.queues.port import Waiting
 from gateway.queues.redis_queue import RedisQueues
 from gateway.queues.redis_settler import RedisSettler
 
 POOL = "p"
 ROOT = Path(__file__).parents[3]
-LEASE_MS = 1000
+LEASE_MS = 900_000  # here leases run out where a test says so
+WITHIN_S = 120.0
 ATTEMPTS = 3
 MODELS = [
     ServedModel(name="chat", tasks=["chat"]),
@@ -37,7 +41,7 @@ class Fleet:
         self.url = url
         self.queues = RedisQueues(url)
         self.queue = self.queues.pool(POOL)
-        self.settler = RedisSettler(url, "s")
+        self.settler = RedisSettler(url, "s", idle_ms=LEASE_MS)
         self.logs = logs
         self.processes: list[asyncio.subprocess.Process] = []
 
@@ -54,35 +58,42 @@ class Fleet:
 
     async def until_ready(self, *names: str) -> None:
         """Wait until these workers have loaded."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             while set(names) - {one.worker for one in await self.queue.workers() if one.capacity}:
                 await asyncio.sleep(0.02)
 
     async def until_leased(self, count: int) -> None:
         """Wait until so many requests are under lease."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             while (await self.queue.depth()).leased != count:
                 await asyncio.sleep(0.005)
 
-    async def until_running(self, count: int) -> None:
-        """Wait until workers say that they run so many requests."""
-        async with asyncio.timeout(20):
-            while sum(one.running for one in await self.queue.workers()) != count:
-                await asyncio.sleep(0.02)
+    async def until_begun(self, request_id: str) -> None:
+        """Wait until a worker has begun a request that is kept."""
+        async with asyncio.timeout(WITHIN_S):
+            while await self.queue.latest(request_id) is None:
+                await asyncio.sleep(0.005)
 
-    async def submit(self, *prompts: str, model: str = "chat") -> list[str]:
+    async def expire(self) -> None:
+        """Let all leases run out now."""
+        leases = keys_of(POOL).leases
+        with redis.Redis.from_url(self.url) as client:
+            if held := client.zrange(leases, 0, -1):
+                client.zadd(leases, dict.fromkeys(held, 0), xx=True)
+
+    async def submit(self, *prompts: str, model: str = "chat", keep: bool = False) -> list[str]:
         """Enqueue requests."""
         requests = []
         for prompt in prompts:
             given = ChatInput(messages=[Message(role="user", content=prompt)])
-            requests.append(Request(new_request_id(), 1, model, "chat", encode_input(given), 7))
+            requests.append(Request(new_request_id(), 1, model, "chat", encode_input(given), 7, keep=keep))
         await self.queue.enqueue([Waiting(request) for request in requests])
         return [request.id for request in requests]
 
     async def ended(self, count: int) -> list[Ended]:
         """Sweep and read settlements until so many requests have ended."""
         found: list[Ended] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             while len(found) < count:
                 await self.settler.sweep(POOL, ATTEMPTS)
                 for pool, entry in await self.settler.settlements([POOL], 100, wait_s=0.05):
@@ -111,8 +122,8 @@ async def fleet(redis_url: str, tmp_path: Path) -> AsyncIterator[Fleet]:
 async def test_a_terminated_worker_finishes_what_runs_and_exits_with_0(fleet: Fleet) -> None:
     process = await fleet.start("w1")
     await fleet.until_ready("w1")
-    await fleet.submit("a secret fake:sleep=1.5")
-    await fleet.until_running(1)
+    [request_id] = await fleet.submit("a secret fake:sleep=1.5", keep=True)
+    await fleet.until_begun(request_id)
     process.send_signal(signal.SIGTERM)
     assert await process.wait() == 0
     (end,) = await fleet.ended(1)
@@ -125,10 +136,11 @@ async def test_a_terminated_worker_finishes_what_runs_and_exits_with_0(fleet: Fl
 async def test_a_killed_workers_requests_run_again_elsewhere(fleet: Fleet) -> None:
     process = await fleet.start("w1")
     await fleet.until_ready("w1")
-    wanted = await fleet.submit(*["hello"] * 20, model="slow")
+    wanted = await fleet.submit(*["fake:hang=1"] * 20, model="slow")
     await fleet.until_leased(20)
     process.kill()
     assert await process.wait() == -signal.SIGKILL
+    await fleet.expire()
     await fleet.start("w2")
     ended = await fleet.ended(20)
     assert sorted(end.id for end in ended) == sorted(wanted)
@@ -146,6 +158,7 @@ async def test_a_poison_request_is_given_up_and_its_neighbours_run(fleet: Fleet)
         if dying.done():
             assert process.returncode == -signal.SIGKILL
             deaths += 1
+            await fleet.expire()
         dying.cancel()
     ended = {end.id: end for end in await ending}
     assert deaths == ATTEMPTS
@@ -156,10 +169,14 @@ async def test_a_poison_request_is_given_up_and_its_neighbours_run(fleet: Fleet)
 async def test_a_paused_worker_is_fenced_when_it_wakes(fleet: Fleet) -> None:
     paused = await fleet.start("w1")
     await fleet.until_ready("w1")
-    wanted = await fleet.submit(*["hello"] * 5, model="slow")
+    wanted = await fleet.submit(*["fake:sleep=2"] * 5, model="slow")
     await fleet.until_leased(5)
     paused.send_signal(signal.SIGSTOP)
+    while psutil.Process(paused.pid).status() != psutil.STATUS_STOPPED:
+        await asyncio.sleep(0.01)
     await fleet.start("w2")
+    await asyncio.gather(fleet.until_ready("w2"), asyncio.sleep(1.5))  # what it waits for in Redis is over by then
+    await fleet.expire()
     ended = await fleet.ended(5)
     assert sorted(end.id for end in ended) == sorted(wanted)
     assert {(end.attempt, end.worker) for end in ended} == {(2, "w2")}

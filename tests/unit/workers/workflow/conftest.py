@@ -26,7 +26,7 @@ from workers.settings import WorkerSettings
 from workers.worker import Exit, Worker
 
 LEASE_MS = 900
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 FLOWS = "flows"
 """The pool of the workflows; all others are pools of their steps."""
 STEPS = "steps"
@@ -56,7 +56,7 @@ class Scene:
 
     async def _settle(self) -> None:
         """Do what a settler does with ends, but the charging."""
-        settler = self.queues.settler()
+        settler = self.queues.settler(idle_ms=3_600_000)
         while True:
             for pool, entry in await settler.settlements([FLOWS, STEPS, "slow"], 100, wait_s=0.05):
                 for end in entry.ended:
@@ -65,14 +65,14 @@ class Scene:
                         self.ends[end.id] = end
                 await settler.settled([(pool, entry.entry)])
 
-    async def serve(self, pool: str, *models: ServedModel, engine: EngineName = "fake", drain_s: float = 2.0) -> None:
+    async def serve(self, pool: str, *models: ServedModel, engine: EngineName = "fake", drain_s: float = 30.0) -> None:
         """Say what a pool serves, and start a worker for it."""
         await self.queues.pool(pool).publish_spec(
             PoolSpec(pool=pool, engine=engine, models=list(models), lease_ms=LEASE_MS)
         )
         await self.start(pool, drain_s)
 
-    async def start(self, pool: str, drain_s: float = 2.0) -> Worker:
+    async def start(self, pool: str, drain_s: float = 30.0) -> Worker:
         """Start one more worker of a pool, and wait until it is ready."""
         name = f"{pool}-{len(self.running) + 1}"
         settings = WorkerSettings(

@@ -31,6 +31,10 @@ def chat(text: str) -> ChatInput:
     return ChatInput(messages=[Message(role="user", content=text)])
 
 
+MANY = 9000
+ENDLESS = flow(
+    "two", "chat", "second", first=says("writer", "one"), second=says("patient", f"fake:tokens={MANY} ${{first.text}}")
+)
 TWO = flow("two", "chat", "second", first=says("writer", "one"), second=says("patient", "after ${first.text}"))
 
 
@@ -71,13 +75,12 @@ async def test_an_input_that_a_step_cannot_take_is_refused_with_the_step(scene: 
 async def test_a_step_that_fails_stops_those_beside_it(scene: "Scene") -> None:
     graph = flow(
         "both", "chat", "sum",
-        one=says("writer", "fake:fail"), two=says("patient", "go on"), sum=says("writer", "${one.text} ${two.text}"),
+        one=says("writer", "fake:fail"), two=says("patient", "fake:tokens=9000"),
+        sum=says("writer", "${one.text} ${two.text}"),
     )  # fmt: skip
     await scene.serve(STEPS, WRITER, PATIENT)
     await scene.serve(FLOWS, graph, engine="workflow")
-    began = time.monotonic()
     end = await scene.ended(await scene.submit("both", "chat", chat("hi")))
-    assert time.monotonic() - began < 3
     assert end.detail == "Step one (writer) failed: The fake engine was told to fail."
     assert ("two", "cancelled", "cancelled_by_caller") in outcomes(end)
     assert scene.children() == []
@@ -101,18 +104,22 @@ async def test_a_step_whose_workers_are_lost_too_often_fails_the_request(scene: 
 
 async def test_cancelling_stops_the_running_step_at_once(scene: "Scene") -> None:
     await scene.serve(STEPS, WRITER, PATIENT)
-    await scene.serve(FLOWS, TWO, engine="workflow")
-    request_id = await scene.submit("two", "chat", chat("hi"))
-    await scene.until(lambda: any(one.model == "patient" for one in scene.children()))
-    await asyncio.sleep(0.3)
-    began = time.monotonic()
-    assert await scene.cancel(request_id) == "told"
-    await scene.until(lambda: scene.children() == [])
-    assert time.monotonic() - began < 1.0
-    end = await scene.ended(request_id)
-    assert (end.outcome, end.reason, end.forward_began) == ("cancelled", "cancelled_by_caller", True)
-    assert outcomes(end) == [("first", "succeeded", "done"), ("second", "cancelled", "cancelled_by_caller")]
-    assert 0 < end.units.output_tokens < 80
+    await scene.serve(FLOWS, ENDLESS, engine="workflow")
+    for _ in range(3):
+        request_id = await scene.submit("two", "chat", chat("hi"))
+        await scene.until(lambda: any(one.model == "patient" for one in scene.children()))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        assert await scene.cancel(request_id) == "told"
+        await scene.until(lambda: scene.children() == [])
+        took_s = time.monotonic() - began
+        end = await scene.ended(request_id)
+        assert (end.outcome, end.reason, end.forward_began) == ("cancelled", "cancelled_by_caller", True)
+        assert outcomes(end) == [("first", "succeeded", "done"), ("second", "cancelled", "cancelled_by_caller")]
+        assert 0 < end.units.output_tokens < MANY
+        if took_s < 1.0:  # else the machine may have paused
+            return
+    raise AssertionError("it does not stop at once")
 
 
 async def test_cancelling_takes_a_waiting_step_out_of_its_queue(scene: "Scene") -> None:
@@ -141,12 +148,12 @@ async def test_what_a_stopped_workflow_had_made_is_removed(scene: "Scene") -> No
 
 async def test_a_deadline_ends_the_workflow_and_its_steps(scene: "Scene") -> None:
     await scene.serve(STEPS, WRITER, PATIENT)
-    await scene.serve(FLOWS, TWO, engine="workflow")
+    await scene.serve(FLOWS, ENDLESS, engine="workflow")
     request_id = await scene.submit("two", "chat", chat("hi"), deadline_ms=int(time.time() * 1000) + 900)
     end = await scene.ended(request_id)
     assert (end.outcome, end.reason) == ("expired", "deadline")
     await scene.until(lambda: scene.children() == [])
-    assert {name for name, outcome, _ in outcomes(end) if outcome == "succeeded"} == {"first"}
+    assert {name for name, outcome, _ in outcomes(end) if outcome == "succeeded"} <= {"first"}
 
 
 async def test_the_next_attempt_takes_over_what_the_lost_one_had(scene: "Scene") -> None:
