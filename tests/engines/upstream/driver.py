@@ -22,6 +22,7 @@ from workers.engine import Access, EngineError, RefusedInput, Run
 from workers.engines.upstream.engine import UpstreamEngine
 
 PATIENCE_S = 90.0
+TIMEOUT_S = 60
 NAME = "there"
 POOL = "remote"
 ONLY_STAND_INS = f"{HOST}/32"
@@ -145,7 +146,7 @@ async def driving(
     folder: Path,
     *models: ServedModel,
     path: str = "",
-    timeout_s: int = 60,
+    timeout_s: int = TIMEOUT_S,
     allowed: str = ONLY_STAND_INS,
 ) -> AsyncIterator[Driver]:
     """Run an engine that knows one upstream, for the length of a block."""

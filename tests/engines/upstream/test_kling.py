@@ -10,11 +10,12 @@ from gateway.blobs.choice import open_blobs
 from gateway.blobs.store import BlobPlace
 from gateway.contract.ids import new_request_id
 from gateway.contract.tasks import Task
-from tests.engines.upstream.driver import NAME, Driver, driving, model, upload
+from tests.engines.upstream.driver import NAME, TIMEOUT_S, Driver, driving, model, upload
 from tests.engines.upstream.several import holds
 from tests.media.samples import picture, sound
 from tests.upstreams.kling import ACCESS, PATHS, SECRET, Kling, Plan, fault
 from tests.upstreams.serving import Reply, standing
+from workers.engines.upstream import jobs
 from workers.engines.upstream.notes import Note, Notes
 
 V3 = "kling-v3"
@@ -169,8 +170,9 @@ async def test_a_purchase_that_never_came_about_may_be_made_anew(driver: Driver,
 
 @pytest.mark.parametrize("bought", [True, False])
 async def test_a_worker_that_died_before_it_learnt_the_id_costs_nothing(
-    kling: Kling, tmp_path: Path, bought: bool
+    kling: Kling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bought: bool
 ) -> None:
+    monkeypatch.setattr(jobs, "NOTE_GRACE_S", 1.0 - TIMEOUT_S)  # waits a second in all for what may still come
     request_id, reference = new_request_id(), "the-name-of-the-first-purchase"
     await Notes(open_blobs(BlobPlace(url=str(tmp_path)))).intend(
         request_id, Note(upstream=NAME, model=V3, reference=reference)
@@ -178,7 +180,7 @@ async def test_a_worker_that_died_before_it_learnt_the_id_costs_nothing(
     if bought:
         task = {"task_id": "7", "reference": reference, "path": PATHS[0], "model": V3, "count": 1, "left": 1}
         kling.tasks["7"] = {**task, "status": "submitted"}
-    async with driving("kling", kling, tmp_path, *MODELS, timeout_s=60) as driver:
+    async with driving("kling", kling, tmp_path, *MODELS) as driver:
         attempt = driver.request("film", "text-to-video", {"prompt": "a hill"}, request_id=request_id, number=2)
         await attempt.output()
     assert len(kling.asked("POST", "/")) == (0 if bought else 1)
