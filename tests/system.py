@@ -70,6 +70,13 @@ class System:
             assert key.status_code == 201, key.text
             return account_id, key.json()["key"]
 
+    def top_up(self, account_id: int, usd: str) -> None:
+        """Add to an account's balance."""
+        body = {"amount_nanos": parse_usd(usd), "reason": "for tests"}
+        with self.admin() as client:
+            told = client.post(f"/admin/api/accounts/{account_id}/top-up", json=body)
+        assert told.is_success, told.text
+
     def balance(self, account_id: int) -> dict[str, Any]:
         """Show an account."""
         with self.admin() as client:

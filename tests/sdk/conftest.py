@@ -19,6 +19,8 @@ from tests.rooms import enter, leave
 from tests.sdk.secured import HOST, Secured, secured
 from tests.system import running_system
 
+DEMO = 1
+"""The account of `system.api_key`, which all files of this folder spend from."""
 HERE = Path(__file__).parent
 
 
@@ -42,6 +44,7 @@ def dialects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     terminator.port = int(urlsplit(system.connection()["base_url"]).port or 0)
     enter(pytest.MonkeyPatch.context()).setenv("SSL_CERT_FILE", str(terminator.trusted))
     system.wait_ready("fake-flux", "fake-chat", "fake-image-slow", "fake-narrow")
+    system.top_up(DEMO, "1000")
     yield Secured(system, url)
     leave()
 
