@@ -59,7 +59,9 @@ class Rounds(msgspec.Struct, frozen=True, kw_only=True):
     engine_ms: float = 0
     """The engine's own time for an answer."""
     engine_first_ms: float = 0
-    """The engine's own time to its first chunk."""
+    """The engine's own time to its first chunk, where all streams begin at the same moment."""
+    engine_spread_first_ms: float = 0
+    """The same where they begin one after the other."""
     chunks_per_stream: int = 0
 
 
@@ -94,8 +96,8 @@ def summarize(rounds: Rounds) -> Figures:
         chunks_per_s=_middle([each.load.events / each.load.seconds for each in rounds.streamed]),
         chunk_cpu_ms=cpu_per(rounds.streamed, TREE, "events"),
         dropped_chunks=dropped(streams, rounds.chunks_per_stream) if streams else None,
-        first_chunk_ms=_first_chunk(rounds.streamed, rounds),
-        spread_first_chunk_ms=_first_chunk(rounds.spread, rounds),
+        first_chunk_ms=_first_chunk(rounds.streamed, rounds.engine_first_ms),
+        spread_first_chunk_ms=_first_chunk(rounds.spread, rounds.engine_spread_first_ms),
         memory=rounds.memory,
         others_percent=_middle([100 * each.others_share for each in rounds.saturated]),
         failures=sum(each.load.failures for each in everything),
@@ -103,8 +105,8 @@ def summarize(rounds: Rounds) -> Figures:
     )
 
 
-def _first_chunk(streams: Sequence[Round], rounds: Rounds) -> float | None:
-    return _middle([each.load.first_event_ms.p50 - rounds.engine_first_ms for each in streams])
+def _first_chunk(streams: Sequence[Round], engine_ms: float) -> float | None:
+    return _middle([each.load.first_event_ms.p50 - engine_ms for each in streams])
 
 
 def _middle(values: Sequence[float]) -> float | None:

@@ -36,9 +36,8 @@ def measure_upstream(plan: Plan) -> Rounds:
     with asgi_server("bench.mock:app") as (port, pid):
         mock = Target(name="mock", port=port, processes={pid: "mock"}, chat_model="mock", stream_model="mock")
         mock.warm(1, plan.connections)
-        own = Rounds(
-            target="mock", paced=pace(mock, plan), streamed=streamed(mock, msgspec.structs.replace(plan, rounds=1))
-        )
+        once = msgspec.structs.replace(plan, rounds=1)
+        own = Rounds(target="mock", paced=pace(mock, once), streamed=streamed(mock, once), spread=spread(mock, once))
         catalog = CATALOG.format(port=port, pool=POOL)
         with running_stack(["mock"], environ, engines="upstream", catalog=catalog) as stack:
             target = Target(
@@ -59,4 +58,5 @@ def measure_upstream(plan: Plan) -> Rounds:
                 chunks_per_stream=target.chunks_per_stream(),
                 engine_ms=own.paced[0].load.latency_ms.p50,
                 engine_first_ms=own.streamed[0].load.first_event_ms.p50,
+                engine_spread_first_ms=own.spread[0].load.first_event_ms.p50,
             )

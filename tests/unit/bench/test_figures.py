@@ -75,6 +75,7 @@ def test_latency_is_what_is_added_to_the_engine() -> None:
         spread=[taken(1, first_event_ms=msgspec.structs.replace(spread, p50=13), streams=1, events=100)],
         engine_ms=10,
         engine_first_ms=11,
+        engine_spread_first_ms=11,
         chunks_per_stream=100,
     )
     figures = summarize(rounds)
